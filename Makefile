@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 5s
 ROUNDS ?= 20
-SEED ?= 0
+SEED ?=
 
 ##@ First steps
 
@@ -50,11 +50,11 @@ fuzz: ## Run every fuzz target for FUZZTIME each
 
 .PHONY: crash
 crash: ## Kill a real server ROUNDS times at random instants under load; SEED repeats a run
-	$(GO) run ./internal/crash -rounds $(ROUNDS) -seed $(SEED)
+	$(GO) run ./internal/crash -rounds $(ROUNDS)$(if $(SEED), -seed $(SEED))
 
 .PHONY: crash-forget
 crash-forget: ## The same with agents that forget on RECEIVED, against --received durable
-	$(GO) run ./internal/crash -forget -rounds $(ROUNDS) -seed $(SEED)
+	$(GO) run ./internal/crash -forget -rounds $(ROUNDS)$(if $(SEED), -seed $(SEED))
 
 .PHONY: hunt
 hunt: ## Explore larger worlds than make test does: some minutes, 5 GB of memory
