@@ -13,6 +13,8 @@ import (
 
 	"github.com/tidemark/tidemark/config"
 	"github.com/tidemark/tidemark/server"
+	"github.com/tidemark/tidemark/server/sink/file"
+	"github.com/tidemark/tidemark/server/store/checkpointlog"
 )
 
 // process is what is around a server.
@@ -49,13 +51,21 @@ func (p *process) run() error {
 	options.Auth = auth(tokens)
 	s, err := server.New(context.Background(), *options)
 	if err != nil {
-		return errors.Join(err, options.Sink.Close(), options.Store.Close())
+		return errors.Join(hinted(err), options.Sink.Close(), options.Store.Close())
 	}
 	err = p.serve(s, made, tokens)
 	if errors.Is(err, errSignal) {
 		err = nil
 	}
 	return errors.Join(err, p.shutdown(s, err != nil))
+}
+
+// hinted adds the way out to an error that an operator can decide about.
+func hinted(err error) error {
+	if errors.Is(err, file.ErrNotAsLeft) || errors.As(err, new(*checkpointlog.Damage)) {
+		return fmt.Errorf("%w (--recover goes on with what is left; read docs/en/operating.md before)", err)
+	}
+	return err
 }
 
 // serve listens and answers until a signal comes or the server can't go on.

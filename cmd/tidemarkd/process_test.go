@@ -107,7 +107,7 @@ func TestRecover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := filled(t)
 			c.do(h)
-			h.fails(c.words)
+			h.fails(append(c.words, "--recover"))
 			require.NoError(t, h.start("--recover").Stop())
 			p := h.start() // all is well then, though nothing was sent
 			require.Equal(t, "ACK\nRECEIVED\n", converse(t, p, "__AUTH__:tok-A\n__BATCH__:4:record 4\n"))

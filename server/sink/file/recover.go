@@ -58,6 +58,10 @@ func (s *Sink) recover(position []byte) error {
 	return err
 }
 
+// ErrNotAsLeft is wrapped by the error of Recover about a file that can't be the one the last checkpoint
+// speaks of. Options.Recover goes on with it all the same.
+var ErrNotAsLeft = errors.New("what was acknowledged may not be here")
+
 // agree finds the offset to go on from.
 func (s *Sink) agree(position []byte) (int64, error) {
 	p, wrong, err := s.compare(position)
@@ -65,7 +69,7 @@ func (s *Sink) agree(position []byte) (int64, error) {
 		return p.Offset, err
 	}
 	if !s.options.Recover {
-		return 0, fmt.Errorf("%s: %s; what was acknowledged may not be here", s.path, wrong)
+		return 0, fmt.Errorf("%s: %s; %w", s.path, wrong, ErrNotAsLeft)
 	}
 	if p.Path != "" && s.size >= p.Offset {
 		if same, err := s.holds(p); err != nil || same {

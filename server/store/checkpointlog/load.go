@@ -48,7 +48,7 @@ func (l *Log) load() (*store.Stored, error) {
 	case damage != nil && l.options.Recover:
 		return st, l.recover(r, st, damage)
 	case damage != nil:
-		return nil, fmt.Errorf("%w; the last checkpoint before that is %d, to go on from it is the operator's decision",
+		return nil, fmt.Errorf("%w; the last checkpoint before that is %d",
 			damage, st.Number)
 	}
 	l.header, l.seq = r.header, r.seq
