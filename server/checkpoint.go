@@ -43,7 +43,7 @@ func (p *pipeline) barrier(ctx context.Context) error {
 func (st *stream) snapshot(c uint64, deltas *[]byte) []byte {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !st.anchorStored || !st.machine.Dirty() {
+	if !st.anchorStored.Load() || !st.machine.Dirty() {
 		return nil
 	}
 	st.machine.Snapshot(c)

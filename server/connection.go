@@ -56,7 +56,7 @@ func (c *connection) serve() {
 	c.readWithin(c.server.options.AuthTimeout)
 	ctx, cancel := context.WithCancel(c.server.life)
 	defer cancel()
-	err := c.run(ctx, c.authenticate)
+	c.run(ctx, c.authenticate) // ends without a stream, or with one and the seat
 	if c.stream == nil {
 		c.out.flush()
 		c.linger()
@@ -72,7 +72,7 @@ func (c *connection) serve() {
 		sent = make(chan struct{})
 		go func() { defer close(sent); defer cancel(); c.release(ctx) }()
 	}
-	err = c.run(ctx, c.request)
+	err := c.run(ctx, c.request)
 	quiet()
 	c.out.flush()
 	if c.stopping.Load() {

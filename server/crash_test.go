@@ -297,7 +297,7 @@ func TestB39StoreFull(t *testing.T) {
 func testStoreFull(t *testing.T, fill func(w *world, try func(error) error)) {
 	w := newWorld()
 	ts := startPipe(t, w, func(o *Options) {
-		o.Backoff = Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+		o.Backoff = Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 		o.IdleTimeout = time.Hour
 	})
 	c := ts.login()

@@ -227,7 +227,7 @@ func TestP11CheckpointsThatFailForLong(t *testing.T) {
 		w.save = func(context.Context) error { return full }
 		ts := startPipe(t, w, func(o *Options) {
 			limits(func(l *statemachine.Limits) { l.QueueCapacity = 100 })(o)
-			o.Backoff = Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+			o.Backoff = Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 			o.IdleTimeout = 24 * time.Hour
 		})
 		c := ts.login()

@@ -66,7 +66,7 @@ func startOn(t *testing.T, w *world, l net.Listener, connect func() (net.Conn, e
 func options(w *world, change func(*Options)) Options {
 	o := Options{
 		Sink: worldSink{w}, Store: w, Auth: Tokens(map[string]string{"tok-A": "a", "tok-B": "b"}),
-		Log: slog.New(slog.DiscardHandler), Backoff: Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond},
+		Log: slog.New(slog.DiscardHandler), Backoff: Backoff{Min: time.Millisecond, Max: 5 * time.Millisecond},
 		SeatWait: patience, Jitter: func() float64 { return 0 },
 	}
 	if change != nil {

@@ -81,7 +81,7 @@ func (o *Options) complete() error {
 	fallback(&o.SeatWait, 2*time.Second)
 	fallback(&o.IdleTimeout, time.Minute)
 	fallback(&o.WriteTimeout, 10*time.Second)
-	fallback(&o.Backoff, Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second})
+	fallback(&o.Backoff, Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second})
 	fallback(&o.Log, slog.Default())
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64

@@ -85,28 +85,25 @@ func (p *pipeline) mark(st *stream, marked *atomic.Bool, list *[]*stream) {
 	signal(p.wake)
 }
 
-// takeWaiting empties the list of streams to be delivered. The flags fall before the queues are
-// looked at, so that what comes later puts its stream on the list again.
-func (p *pipeline) takeWaiting() []*stream {
+// take empties one of the lists. The flags fall before the streams are looked at, so that what comes
+// later puts its stream on the list again.
+func (p *pipeline) take(list *[]*stream, marked func(*stream) *atomic.Bool) []*stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	taken := slices.Clone(p.waiting)
-	p.waiting = p.waiting[:0]
+	taken := slices.Clone(*list)
+	*list = (*list)[:0]
 	for _, st := range taken {
-		st.waiting.Store(false)
+		marked(st).Store(false)
 	}
 	return taken
 }
 
+func (p *pipeline) takeWaiting() []*stream {
+	return p.take(&p.waiting, func(st *stream) *atomic.Bool { return &st.waiting })
+}
+
 func (p *pipeline) takeDirty() []*stream {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	taken := slices.Clone(p.dirty)
-	p.dirty = p.dirty[:0]
-	for _, st := range taken {
-		st.dirty.Store(false)
-	}
-	return taken
+	return p.take(&p.dirty, func(st *stream) *atomic.Bool { return &st.dirty })
 }
 
 func (p *pipeline) listed() (waiting, dirty int) {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -116,7 +117,7 @@ func (c *connection) records(payload []byte) ([]byte, error) {
 	if err := c.server.fits(record); err != nil {
 		return nil, err
 	}
-	return protocol.AppendRecord(c.arena.room(len(record)+maxUvarint), record), nil
+	return protocol.AppendRecord(c.arena.room(len(record)+binary.MaxVarintLen64), record), nil
 }
 
 // verdict is what a batch is told.
@@ -247,10 +248,7 @@ func codeOf(err error) protocol.Code {
 	return protocol.CodeDecodeFailed
 }
 
-const (
-	maxUvarint = 10
-	deafAfter  = 1000
-)
+const deafAfter = 1000
 
 // warnDeaf warns, once, of a collector that never asks what it may forget: it forgets on RECEIVED.
 func (c *connection) warnDeaf() {

@@ -76,7 +76,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		if machine.Committed() < machine.Received() {
 			since = time.Now()
 		}
-		st := &stream{name: name, machine: machine, behindSince: since, anchorStored: machine.Anchored(), seat: make(chan struct{}, 1)}
+		st := &stream{name: name, machine: machine, behindSince: since, seat: make(chan struct{}, 1)}
+		st.anchorStored.Store(machine.Anchored())
 		_, bytes := machine.Held()
 		s.memory.Add(bytes)
 		s.streams[name] = st
@@ -170,7 +171,7 @@ func (s *Server) Serve(l net.Listener) error {
 		// Out of descriptors or the like: the connections that are open go on meanwhile.
 		s.counters.grumble(s.log, "", "accept failed", "error", err.Error())
 		select {
-		case <-time.After(s.options.Backoff.Base):
+		case <-time.After(s.options.Backoff.Min):
 		case <-s.failed:
 			return s.failure
 		}

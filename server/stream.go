@@ -20,17 +20,18 @@ type stream struct {
 
 	anchoring sync.Mutex // held while the anchor is stored: an older image must not land on a newer one
 
-	mu           sync.Mutex
-	machine      *statemachine.Stream
-	anchorStored bool
-	flying       []statemachine.Batch // the delivery in flight, while it is tried again
-	sinkError    error                // why the last delivery failed
-	behindSince  time.Time            // since when the watermark has waited; zero: it does not
-	completed    uint64               // number of the last checkpoint that completed
-	rebased      uint64               // checkpoint from which on the last rebase is stored; 0: there was none
-	changed      chan struct{}        // closed when a checkpoint completes; nil: nobody waits
-	connection   *connection          // that has the seat
-	notBefore    time.Time            // no delivery before: the sink refused the last one
+	mu          sync.Mutex
+	machine     *statemachine.Stream
+	flying      []statemachine.Batch // the delivery in flight, while it is tried again
+	sinkError   error                // why the last delivery failed
+	behindSince time.Time            // since when the watermark has waited; zero: it does not
+	completed   uint64               // number of the last checkpoint that completed
+	rebased     uint64               // checkpoint from which on the last rebase is stored; 0: there was none
+	changed     chan struct{}        // closed when a checkpoint completes; nil: nobody waits
+	connection  *connection          // that has the seat
+	notBefore   time.Time            // no delivery before: the sink refused the last one
+
+	anchorStored atomic.Bool // asked for each batch, without the lock
 
 	waiting atomic.Bool // in the list of streams to be delivered
 	dirty   atomic.Bool // in the list of streams that may have something to store
@@ -70,12 +71,12 @@ func (st *stream) leave() {
 // anchor makes sure that the stream has a first number and that the store knows it, as must be
 // before the first RECEIVED.
 func (s *Server) anchor(st *stream) error {
-	if st.anchorIsStored() {
+	if st.anchorStored.Load() {
 		return nil
 	}
 	st.anchoring.Lock()
 	defer st.anchoring.Unlock()
-	if st.anchorIsStored() {
+	if st.anchorStored.Load() {
 		return nil
 	}
 	st.mu.Lock()
@@ -95,16 +96,8 @@ func (s *Server) anchor(st *stream) error {
 		}
 		return err
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.anchorStored = true
+	st.anchorStored.Store(true)
 	return nil
-}
-
-func (st *stream) anchorIsStored() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.anchorStored
 }
 
 // watch is the watermark, the last completed checkpoint, and a channel that is closed with the next.
