@@ -277,3 +277,20 @@ func TestB14RecoverFails(t *testing.T) {
 		require.Equal(t, stored(1).Position, st.Position)
 	}
 }
+
+// A power cut can leave a mark blank, since it is not synced, and the frame behind it torn. Both go: a
+// blank mark with a whole one behind it would be damage for the life after the next.
+func TestB14BlankMarkBeforeATornFrame(t *testing.T) {
+	d, ends := written(t, 3)
+	data := d.Files()[path]
+	data[ends[2]-5] = 0
+	for size := ends[2]; size < ends[3]-int64(headSize); size++ {
+		msg := fmt.Sprintf("cut to %d bytes, %d behind the mark", size, size-ends[2])
+		d := with(t, data[:size])
+		l := open(t, d)
+		require.Equal(t, stored(2), load(t, l), msg)
+		require.NoError(t, l.Save(background, checkpoint(3)), msg)
+		require.NoError(t, l.Close())
+		requireLoads(t, d.Files()[path], 3, msg)
+	}
+}

@@ -37,6 +37,7 @@ type reader struct {
 	end      int64  // behind the last good frame, and behind its mark when that was looked at
 	unmarked bool   // what follows is the mark of the last frame, if anything
 	sealed   bool   // the last frame has its mark
+	blanked  bool   // the mark before end is blank
 	torn     string // what is wrong with an unfinished write at the end
 
 	window []byte // bytes of the file from at
@@ -103,6 +104,9 @@ func (r *reader) next() (*entry, error) {
 	}
 	if err := r.judge(wrong); err != nil {
 		return nil, err
+	}
+	if r.blanked { // goes with the torn write behind it: a blank mark with a whole one behind it reads as damage later
+		r.end -= int64(headSize)
 	}
 	return nil, io.EOF
 }
@@ -199,7 +203,7 @@ func (r *reader) frame() (*entry, string, error) {
 	}
 	r.seq, r.start, r.end = h.seq, r.end, r.end+int64(headSize)+int64(h.length)
 	r.frames++
-	r.unmarked, r.sealed = true, false
+	r.unmarked, r.sealed, r.blanked = true, false, false
 	return e, "", nil
 }
 
@@ -226,6 +230,7 @@ func (r *reader) mark() error {
 	next, ok := parseHead(b[headSize:], r.seed)
 	if r.sealed || ok && next.kind == kindFrame && next.seq == r.seq+1 {
 		r.end += int64(headSize)
+		r.blanked = !r.sealed
 		return nil
 	}
 	return r.judge(fmt.Sprintf("the mark of frame %d is blank", r.seq))
