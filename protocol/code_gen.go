@@ -4,13 +4,14 @@ package protocol
 
 import "errors"
 
-// A Code is an answer. Numbers are stable; 0 is no answer.
+// A Code is what the ingress says, or why it says so. Numbers are stable; 0 is no code.
 type Code uint8
 
 const (
-	// CodeAck: yes. To COMMIT it carries the watermark.
+	// CodeAck: yes. To COMMIT, and in dialect 2, it carries the watermark.
 	CodeAck Code = 1
-	// CodeAuthFailed: the token is not known, or the connection did not begin with AUTH.
+	// CodeAuthFailed: the token is not known or belongs to another collector, or the connection did not begin with
+	// AUTH or HELLO.
 	CodeAuthFailed Code = 2
 	// CodeRejected: another connection of this collector is alive.
 	CodeRejected Code = 3
@@ -24,21 +25,49 @@ const (
 	CodeConflict Code = 7
 	// CodeStale: the number is not wanted, and nothing is left to compare the bytes with.
 	CodeStale Code = 8
-	// CodeTooLarge: the line is longer than the limit.
+	// CodeTooLarge: the line, header or payload is longer than the limit.
 	CodeTooLarge Code = 9
 	// CodeDecryptFailed: the packet cannot be decrypted with the key that is configured, or none is.
 	CodeDecryptFailed Code = 10
-	// CodeDecodeFailed: the payload is not what the configured packet mode expects.
+	// CodeDecodeFailed: the payload is not what the configured packet mode expects, or not what its header tells.
 	CodeDecodeFailed Code = 11
-	// CodeBadRequest: the line is no request. The command is unknown or not allowed here, or a separator is
-	// missing.
+	// CodeBadRequest: what came is no request. The command is unknown or not allowed here, or a separator or a
+	// member is missing.
 	CodeBadRequest Code = 12
-	// CodeInvalidParam: a number is not a plain decimal within its range.
+	// CodeInvalidParam: a number is not a plain decimal within its range, or a member is not what it must be.
 	CodeInvalidParam Code = 13
 	// CodePending: the batch is here, but no completed checkpoint covers it yet.
 	CodePending Code = 14
-	// CodeResend: the batch was accepted before, and is not held here any more.
+	// CodeResend: the batch must be sent again. It is not held here any more, or cannot be taken now.
 	CodeResend Code = 15
+	// CodeWelcome: the collector is known. It carries what is here of its stream.
+	CodeWelcome Code = 16
+	// CodeWindow: how far above the watermark the collector may send. As a reason, it sent a batch beyond that.
+	CodeWindow Code = 17
+	// CodeNack: a batch is refused for good.
+	CodeNack Code = 18
+	// CodePing: asks for a sign of life.
+	CodePing Code = 19
+	// CodePong: a sign of life, in answer to PING.
+	CodePong Code = 20
+	// CodeBye: everything that was taken is acknowledged.
+	CodeBye Code = 21
+	// CodeGoaway: the ingress is about to stop or to hand over.
+	CodeGoaway Code = 22
+	// CodeError: the connection cannot go on.
+	CodeError Code = 23
+	// CodeFenced: a newer connection of this collector took the seat.
+	CodeFenced Code = 24
+	// CodeRetired: the instance was superseded by another one.
+	CodeRetired Code = 25
+	// CodeForgot: the next number of the collector lies at or below what was received. Its buffer lost its tail.
+	CodeForgot Code = 26
+	// CodeFirst: the first number of the collector lies too far above what was received.
+	CodeFirst Code = 27
+	// CodeVersion: the version that HELLO names is not spoken here.
+	CodeVersion Code = 28
+	// CodeIdle: nothing was heard for as long as the idle limit.
+	CodeIdle Code = 29
 )
 
 // String is the code as it is written on the wire, such as "QUEUE_FULL"; "NONE" when there is none. It is fit for labels.
@@ -74,6 +103,34 @@ func (c Code) String() string {
 		return "PENDING"
 	case CodeResend:
 		return "RESEND"
+	case CodeWelcome:
+		return "WELCOME"
+	case CodeWindow:
+		return "WINDOW"
+	case CodeNack:
+		return "NACK"
+	case CodePing:
+		return "PING"
+	case CodePong:
+		return "PONG"
+	case CodeBye:
+		return "BYE"
+	case CodeGoaway:
+		return "GOAWAY"
+	case CodeError:
+		return "ERROR"
+	case CodeFenced:
+		return "FENCED"
+	case CodeRetired:
+		return "RETIRED"
+	case CodeForgot:
+		return "FORGOT"
+	case CodeFirst:
+		return "FIRST"
+	case CodeVersion:
+		return "VERSION"
+	case CodeIdle:
+		return "IDLE"
 	}
 	return "NONE"
 }
@@ -85,6 +142,7 @@ var (
 	ErrDecodeFailed  = errors.New("DECODE_FAILED")
 	ErrBadRequest    = errors.New("BAD_REQUEST")
 	ErrInvalidParam  = errors.New("INVALID_PARAM")
+	ErrVersion       = errors.New("VERSION")
 )
 
 // sentinel yields the error that stands for a code.
@@ -100,6 +158,8 @@ func sentinel(c Code) error {
 		return ErrBadRequest
 	case CodeInvalidParam:
 		return ErrInvalidParam
+	case CodeVersion:
+		return ErrVersion
 	}
 	return ErrReply
 }

@@ -2,7 +2,7 @@
 
 package protocol
 
-// A Command is what one side asks of the other. Numbers are stable; 0 is no command.
+// A Command is what the collector asks or tells. Numbers are stable; 0 is no command.
 type Command uint8
 
 const (
@@ -12,6 +12,18 @@ const (
 	CommandBatch Command = 2
 	// CommandCommit: asks whether a batch may be forgotten. It changes nothing.
 	CommandCommit Command = 3
+	// CommandHello: says which collector speaks and what it holds. It changes nothing.
+	CommandHello Command = 4
+	// CommandReady: takes the seat that WELCOME offered.
+	CommandReady Command = 5
+	// CommandSkip: gives up a batch that was refused for good.
+	CommandSkip Command = 6
+	// CommandPing: asks for a sign of life.
+	CommandPing Command = 7
+	// CommandPong: a sign of life, in answer to PING.
+	CommandPong Command = 8
+	// CommandBye: nothing more will be sent.
+	CommandBye Command = 9
 )
 
 // String is the word of the command in the spec, such as "BATCH"; "NONE" when there is none. It is fit for labels.
@@ -23,6 +35,18 @@ func (c Command) String() string {
 		return "BATCH"
 	case CommandCommit:
 		return "COMMIT"
+	case CommandHello:
+		return "HELLO"
+	case CommandReady:
+		return "READY"
+	case CommandSkip:
+		return "SKIP"
+	case CommandPing:
+		return "PING"
+	case CommandPong:
+		return "PONG"
+	case CommandBye:
+		return "BYE"
 	}
 	return "NONE"
 }

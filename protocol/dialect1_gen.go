@@ -2,7 +2,31 @@
 
 package protocol
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
+
+// A Request is one parsed request. The byte fields alias the buffer it was read from, and share its life.
+type Request struct {
+	Command Command // 0: there is no request
+	// Everything after the first colon. It may hold colons. Spaces count.
+	Token []byte
+	// BATCH: The batch's number. It rises by one from batch to batch, over reconnects and restarts. COMMIT: The
+	// number that is asked about.
+	ID uint64
+	// Everything after the second colon. It may be empty and hold any byte but LF.
+	Payload []byte
+}
+
+// A Reply is one answer. A field that its code does not carry is zero.
+type Reply struct {
+	Code Code
+	// How long to wait.
+	Wait time.Duration
+	// Everything at or below this number is in the sink for good.
+	Watermark uint64
+}
 
 const knownCommands = "__AUTH__:, __BATCH__:, __COMMIT__:"
 
@@ -21,7 +45,7 @@ func parseLine(line []byte, req *Request) *Error {
 
 func parseAuth(line []byte, req *Request) *Error {
 	req.Command = CommandAuth
-	c := cursor{line: line, at: len("__AUTH__"), command: CommandAuth}
+	c := cursor{line: line, at: len("__AUTH__"), sep: separator, command: CommandAuth}
 	c.open()
 	token := c.rest()
 	req.Token = token.text
@@ -30,7 +54,7 @@ func parseAuth(line []byte, req *Request) *Error {
 
 func parseBatch(line []byte, req *Request) *Error {
 	req.Command = CommandBatch
-	c := cursor{line: line, at: len("__BATCH__"), command: CommandBatch}
+	c := cursor{line: line, at: len("__BATCH__"), sep: separator, command: CommandBatch}
 	c.open()
 	id := c.field()
 	payload := c.rest()
@@ -41,7 +65,7 @@ func parseBatch(line []byte, req *Request) *Error {
 
 func parseCommit(line []byte, req *Request) *Error {
 	req.Command = CommandCommit
-	c := cursor{line: line, at: len("__COMMIT__"), command: CommandCommit}
+	c := cursor{line: line, at: len("__COMMIT__"), sep: separator, command: CommandCommit}
 	c.open()
 	id := c.rest()
 	req.ID = c.number(id, 1, MaxID)
@@ -93,7 +117,7 @@ func AppendReply(dst []byte, r Reply) []byte {
 	case CodeQueueFull:
 		dst = append(dst, "QUEUE_FULL"...)
 		dst = append(dst, ':')
-		dst = appendMillis(dst, r.Wait)
+		dst = appendMillis(dst, r.Wait, 1)
 	case CodeRetry:
 		dst = append(dst, "RETRY"...)
 	case CodeConflict:
@@ -122,8 +146,8 @@ func AppendReply(dst []byte, r Reply) []byte {
 
 // parseReply reads one reply of dialect 1, without its ending.
 func parseReply(line []byte) (Reply, *Error) {
-	word, more := cutWord(line)
-	c := cursor{line: line, at: len(word)}
+	word, more := cutWord(line, separator)
+	c := cursor{line: line, at: len(word), sep: separator}
 	var r Reply
 	switch string(word) {
 	case "ACK":

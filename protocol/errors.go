@@ -14,9 +14,11 @@ type Error struct {
 	Code    Code    // what to answer; 0 for a reply that cannot be read
 	Command Command // of the bad request, where it could be read
 	ID      uint64  // of the bad batch, where it could be read
-	Offset  int     // where in the line, payload or packet the trouble is, in bytes from its start
+	Size    int     // of a batch of dialect 2 that is too large: the bytes of its payload
+	Offset  int     // where in the line, header, payload or packet the trouble is, in bytes from its start
 	Message string  // what is wrong
 	Allowed string  // what is allowed
+	Closes  bool    // dialect 2: what follows cannot be read, so that the connection must be closed
 }
 
 // Error says all of it on one line.

@@ -12,3 +12,25 @@ const MaxWait = 2147483647 * time.Millisecond
 
 // DefaultMaxLine: the longest line, without its ending, that is taken when nothing else is configured (4 MiB).
 const DefaultMaxLine = 4194304
+
+// DefaultMaxBatch: dialect 2. The largest payload of a batch that is taken when nothing else is configured (4
+// MiB).
+const DefaultMaxBatch = 4194304
+
+// MaxHeader: dialect 2. The longest header without its ending, but for HELLO and WELCOME.
+const MaxHeader = 1024
+
+// MaxJSON: dialect 2. The longest JSON of HELLO and WELCOME.
+const MaxJSON = 65536
+
+// MaxText: dialect 2. The longest text for people that is sent.
+const MaxText = 512
+
+// MaxToken: dialect 2. The longest token.
+const MaxToken = 4096
+
+// MaxRanges: dialect 2. How many ranges a list in WELCOME has at most when it is sent.
+const MaxRanges = 512
+
+// MaxCount: dialect 2. The largest number of records or of bytes that a header can tell, 2^30.
+const MaxCount = 1073741824

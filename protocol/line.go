@@ -6,12 +6,15 @@ import (
 	"time"
 )
 
-// The separator between the parts of a line.
-const separator = ':'
+// What stands between the parts of a line, and of a header.
+const (
+	separator       = ':'
+	headerSeparator = ' '
+)
 
 // cutWord yields the line up to its first separator, and whether there is one.
-func cutWord(line []byte) (word []byte, found bool) {
-	if i := bytes.IndexByte(line, separator); i >= 0 {
+func cutWord(line []byte, sep byte) (word []byte, found bool) {
+	if i := bytes.IndexByte(line, sep); i >= 0 {
 		return line[:i], true
 	}
 	return line, false
@@ -23,10 +26,11 @@ func hasKeyword(line []byte, keyword string) bool {
 	return len(line) >= n && string(line[:n]) == keyword && (len(line) == n || line[n] == separator)
 }
 
-// A cursor reads the parts of a line from left to right. It keeps the first error.
+// A cursor reads the parts of a line or a header from left to right. It keeps the first error.
 type cursor struct {
 	line    []byte
 	at      int
+	sep     byte
 	command Command
 	err     *Error
 }
@@ -48,7 +52,11 @@ func (c *cursor) fail(code Code, at int, message, allowed string) *Error {
 // open steps over a separator.
 func (c *cursor) open() {
 	if c.at == len(c.line) {
-		c.fail(CodeBadRequest, c.at, "separator missing", "a colon")
+		name := "a colon"
+		if c.sep == headerSeparator {
+			name = "a space"
+		}
+		c.fail(CodeBadRequest, c.at, "separator missing", name)
 		return
 	}
 	c.at++
@@ -72,7 +80,7 @@ func (c *cursor) rest() part {
 func (c *cursor) field() part {
 	p := part{c.line[c.at:], c.at}
 	for i, b := range p.text { // fields are short: a loop is faster than a search
-		if b == separator {
+		if b == c.sep {
 			p.text = p.text[:i]
 			c.at += i + 1
 			return p
@@ -83,10 +91,20 @@ func (c *cursor) field() part {
 	return p
 }
 
+// word yields the part up to the next separator and steps over it. Without one it is the rest of the line, and good.
+func (c *cursor) word() part {
+	if i := bytes.IndexByte(c.line[c.at:], c.sep); i >= 0 {
+		p := part{c.line[c.at : c.at+i], c.at}
+		c.at += i + 1
+		return p
+	}
+	return c.rest()
+}
+
 // number reads a plain decimal without sign or leading zero, or yields 0.
 func (c *cursor) number(p part, low, high uint64) uint64 {
 	n, bad, ok := parseNumber(p.text, high)
-	if ok && n >= low {
+	if ok && n >= low || low == 0 && string(p.text) == "0" {
 		return n
 	}
 	c.fail(CodeInvalidParam, p.at+bad, "not a number that is allowed",
@@ -122,7 +140,7 @@ func unknownCommand(line []byte) *Error {
 		return &Error{Code: CodeBadRequest, Message: "empty line", Allowed: knownCommands}
 	}
 	message := "no command word"
-	if word, found := cutWord(line); found && looksLikeCommand(word) {
+	if word, found := cutWord(line, separator); found && looksLikeCommand(word) {
 		message = "unknown command " + strconv.QuoteToASCII(string(word))
 	}
 	return &Error{Code: CodeBadRequest, Message: message, Allowed: knownCommands}
@@ -142,9 +160,9 @@ func appendNumber(dst []byte, n, low, high uint64) []byte {
 	return strconv.AppendUint(dst, n, 10)
 }
 
-// appendMillis rounds up, and holds the wait between 1 ms and MaxWait.
-func appendMillis(dst []byte, wait time.Duration) []byte {
-	wait = min(max(wait, time.Millisecond), MaxWait)
+// appendMillis rounds up, and holds the wait between low milliseconds and MaxWait.
+func appendMillis(dst []byte, wait time.Duration, low int64) []byte {
+	wait = min(max(wait, time.Duration(low)*time.Millisecond), MaxWait)
 	return strconv.AppendInt(dst, int64((wait+time.Millisecond-1)/time.Millisecond), 10)
 }
 

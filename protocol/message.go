@@ -12,16 +12,17 @@ const (
 	Ingress Side = 2
 )
 
-// A Message tells of one request, or of one reply to one command.
+// A Message tells of one request, of one reply to one command, or of what one side of dialect 2 says without being asked.
 type Message struct {
 	Dialect int
 	From    Side
-	Command Command // the request, or the one that the reply answers
-	Code    Code    // 0: it is a request
+	Command Command // the request, or the one that the reply answers; 0: a message of the ingress in dialect 2
+	Code    Code    // 0: it is from the collector
 	Closes  bool    // the sender closes the connection after it
 }
 
-// Messages yields all messages of a dialect: its requests, then its replies. It yields none for an unknown dialect.
+// Messages yields all messages of a dialect: those of the collector, then those of the ingress. It yields none for an
+// unknown dialect.
 func Messages(dialect int) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		for _, m := range messages {

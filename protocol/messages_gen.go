@@ -2,28 +2,6 @@
 
 package protocol
 
-import "time"
-
-// A Request is one parsed request. The byte fields alias the buffer it was read from, and share its life.
-type Request struct {
-	Command Command // 0: there is no request
-	// Everything after the first colon. It may hold colons. Spaces count.
-	Token []byte
-	// The batch's number. It rises by one from batch to batch, over reconnects and restarts.
-	ID uint64
-	// Everything after the second colon. It may be empty and hold any byte but LF.
-	Payload []byte
-}
-
-// A Reply is one answer. A field that its code does not carry is zero.
-type Reply struct {
-	Code Code
-	// How long to wait.
-	Wait time.Duration
-	// Everything at or below this number is in the sink for good.
-	Watermark uint64
-}
-
 var messages = []Message{
 	{Dialect: 1, From: Collector, Command: CommandAuth},
 	{Dialect: 1, From: Collector, Command: CommandBatch},
@@ -49,4 +27,21 @@ var messages = []Message{
 	{Dialect: 1, From: Ingress, Command: CommandCommit, Code: CodePending, Closes: false},
 	{Dialect: 1, From: Ingress, Command: CommandCommit, Code: CodeRetry, Closes: false},
 	{Dialect: 1, From: Ingress, Command: CommandCommit, Code: CodeResend, Closes: false},
+	{Dialect: 2, From: Collector, Command: CommandHello},
+	{Dialect: 2, From: Collector, Command: CommandReady},
+	{Dialect: 2, From: Collector, Command: CommandBatch},
+	{Dialect: 2, From: Collector, Command: CommandSkip},
+	{Dialect: 2, From: Collector, Command: CommandPing},
+	{Dialect: 2, From: Collector, Command: CommandPong},
+	{Dialect: 2, From: Collector, Command: CommandBye},
+	{Dialect: 2, From: Ingress, Code: CodeWelcome, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodeAck, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodeWindow, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodeResend, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodeNack, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodePing, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodePong, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodeBye, Closes: true},
+	{Dialect: 2, From: Ingress, Code: CodeGoaway, Closes: false},
+	{Dialect: 2, From: Ingress, Code: CodeError, Closes: true},
 }

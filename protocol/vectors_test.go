@@ -50,6 +50,8 @@ type vectors struct {
 		Record  *string `json:"record"`
 		Refused string  `json:"refused"`
 	} `json:"packets"`
+	Requests2 []headerVector `json:"requests2"`
+	Replies2  []headerVector `json:"replies2"`
 }
 
 func loadVectors(t testing.TB) vectors {

@@ -38,8 +38,13 @@ func pick(lang, en, zh string) string { return Text{en, zh}.In(lang) }
 func protocolTables(p *Protocol, lang string) map[string]string {
 	tables := map[string]string{"limits": limitTable(p, lang), "commands": wordTable(p.Commands, lang), "codes": wordTable(p.Codes, lang)}
 	for _, d := range p.Dialects {
-		tables[fmt.Sprintf("requests %d", d.Number)] = requestTable(d, lang)
 		tables[fmt.Sprintf("fields %d", d.Number)] = fieldTable(d, lang)
+		if d.Framing == "headers" {
+			tables[fmt.Sprintf("messages %d", d.Number)] = messageTable(d, lang)
+			tables[fmt.Sprintf("reasons %d", d.Number)] = reasonTable(d, lang)
+			continue
+		}
+		tables[fmt.Sprintf("requests %d", d.Number)] = requestTable(d, lang)
 		tables[fmt.Sprintf("replies %d", d.Number)] = replyTable(d, lang)
 	}
 	return tables
@@ -81,41 +86,85 @@ func replyTable(d *Dialect, lang string) string {
 				if answers != request.Command {
 					continue
 				}
-				then := ""
-				if m.Closes {
-					then = pick(lang, "the ingress closes", "接收端关闭连接")
-				}
-				t.row(answers, code(form(m.Code, m)), m.When.In(lang), m.Next.In(lang), then)
+				t.row(answers, code(form(m.Code, m)), m.When.In(lang), m.Next.In(lang), closing(m, lang))
 			}
 		}
 	}
 	return t.String()
 }
 
-// fieldTable tells the type and the limits of each field.
+// messageTable tells of all messages of a dialect in which nothing is asked and answered one by one.
+func messageTable(d *Dialect, lang string) string {
+	t := newTable(pick(lang, "message", "消息"), pick(lang, "from", "发送方"), pick(lang, "when", "何时"), pick(lang, "what the other side does", "对方的处理"), pick(lang, "then", "随后"))
+	for _, m := range d.messages() {
+		t.row(code(headerForm(m)), side(m.From, lang), m.When.In(lang), m.Next.In(lang), closing(m, lang))
+	}
+	return t.String()
+}
+
+// reasonTable tells of the codes that messages carry.
+func reasonTable(d *Dialect, lang string) string {
+	t := newTable(pick(lang, "message", "消息"), pick(lang, "code", "代码"), pick(lang, "when", "何时"), pick(lang, "what the collector does", "采集器的处理"))
+	for _, m := range d.messages() {
+		for _, f := range m.Fields {
+			for _, r := range f.Reasons {
+				t.row(code(m.Word()), code(r.Code), r.When.In(lang), r.Next.In(lang))
+			}
+		}
+	}
+	return t.String()
+}
+
+func closing(m *Message, lang string) string {
+	if m.Closes {
+		return pick(lang, "the ingress closes", "接收端关闭连接")
+	}
+	return ""
+}
+
+// fieldTable tells the type and the limits of each field and of the members of each JSON object.
 func fieldTable(d *Dialect, lang string) string {
 	t := newTable(pick(lang, "message", "消息"), pick(lang, "field", "字段"), pick(lang, "type", "类型"), pick(lang, "range", "范围"), pick(lang, "meaning", "含义"))
 	for _, m := range d.messages() {
 		for _, f := range m.Fields {
-			limits := ""
-			if f.Max != "" {
-				limits = fmt.Sprintf("%d..%s", f.Min, f.Max)
+			t.row(code(m.Word()), code(f.Name), fieldType(f, lang), f.limits(), f.In(lang))
+			for _, member := range f.Members {
+				t.row(code(m.Word()), code(`"`+member.Name+`"`), fieldType(member, lang), member.limits(), member.In(lang))
 			}
-			t.row(code(m.Command+m.Code), code(f.Name), fieldType(f.Type, lang), limits, f.In(lang))
 		}
 	}
 	return t.String()
 }
 
-func fieldType(name, lang string) string {
-	switch name {
-	case "number":
-		return pick(lang, "decimal", "十进制数")
-	case "millis":
-		return pick(lang, "decimal, milliseconds", "十进制数，毫秒")
-	default:
-		return pick(lang, "bytes, to the end of the line", "字节，直到行尾")
+func (f *Field) limits() string {
+	if f.Max == "" {
+		return ""
 	}
+	return fmt.Sprintf("%d..%s", f.Min, f.Max)
+}
+
+func fieldType(f *Field, lang string) string {
+	name := map[string]Text{
+		"number":  {"decimal", "十进制数"},
+		"count":   {"decimal", "十进制数"},
+		"millis":  {"decimal, milliseconds", "十进制数，毫秒"},
+		"bytes":   {"bytes, to the end of the line", "字节，直到行尾"},
+		"code":    {"code", "代码"},
+		"payload": {"its length in the header, its bytes behind it", "长度在头部中，字节在头部之后"},
+		"json":    {"JSON object, to the end of the line", "JSON 对象，直到行尾"},
+		"version": {"decimal", "十进制数"},
+		"name":    {"string of 1 to 64 letters, digits, dots, underscores and hyphens, not dots alone", "字符串，1 到 64 个字母、数字、点、下划线与连字符，不能只有点"},
+		"word":    {"string of 1 to 64 printable ASCII characters", "字符串，1 到 64 个可打印的 ASCII 字符"},
+		"ranges":  {"array of pairs [first,last], in order, without overlap", "[首,末] 对的数组，按顺序且不重叠"},
+		"text":    {"text, to the end of the line; it may be left out", "文本，直到行尾，可以省略"},
+	}[f.Type].In(lang)
+	if f.Type == "text" && f.Max != "" {
+		name = pick(lang, "string, its length in bytes", "字符串，范围为其字节数")
+	}
+	if f.Optional {
+		name += pick(lang, "; it may be left out", "；可以省略")
+	}
+	return name
 }
 
 func side(from, lang string) string {
@@ -131,6 +180,22 @@ func form(word string, m *Message) string {
 		word += ":<" + f.Name + ">"
 	}
 	return word
+}
+
+// headerForm shows a message of headers. What may be left out is in square brackets.
+func headerForm(m *Message) string {
+	text := m.Keyword
+	for _, f := range m.Fields {
+		switch f.Type {
+		case "text":
+			text += " [" + f.Name + "]"
+		case "payload":
+			text += ` <bytes>\r\n<` + f.Name + ">"
+		default:
+			text += " <" + f.Name + ">"
+		}
+	}
+	return text + `\r\n`
 }
 
 // optionTables makes the tables of docs/*/options.md.

@@ -126,7 +126,17 @@ func TestBadDefinitionsAreRefused(t *testing.T) {
 		{"spec/protocol.yaml", "value: 99, en: The last box.", "value: 0, en: The last box.", "limit 1: needs a name and a value"},
 		{"spec/protocol.yaml", "zh: 最后的箱子。", "zh: ''", "limit MaxBox: needs text"},
 		{"spec/protocol.yaml", "  - number: 1\n    name: Boxes", "  - number: 2\n    name: Boxes", "dialect 2: the number must be 1"},
-		{"spec/protocol.yaml", "framing: lines", "framing: clouds", `no template "clouds.go.tmpl"`},
+		{"spec/protocol.yaml", "framing: lines", "framing: clouds", `dialect 1: framing "clouds" must be lines or headers`},
+		{"spec/protocol.yaml", "command: LOOK\n        from: collector\n        when", "command: LOOK\n        keyword: look\n        from: collector\n        when", "message LOOK: has a keyword, replies or answers, which headers do not have"},
+		{"spec/protocol.yaml", "type: payload,", "type: bytes,", `field payload: type "bytes" must be number, millis, count, code, text, payload or json`},
+		{"spec/protocol.yaml", "records, type: count", "records, type: text", "field records: text run to the end, so they must come last"},
+		{"spec/protocol.yaml", "records, type: count", "records, type: code", "field records: a code has reasons, json has members, and nothing else has"},
+		{"spec/protocol.yaml", "type: json", "type: text", "field opened: a code has reasons, json has members, and nothing else has"},
+		{"spec/protocol.yaml", "- code: OK\n                when", "- code: YES\n                when", "field reason: reason YES: no such code"},
+		{"spec/protocol.yaml", "en: It is over.", "en: It is over", "field reason: reason OK: when, next: needs text"},
+		{"spec/protocol.yaml", "room, type: name", "room, type: bytes", `field opened: member room: type "bytes" must be number, millis, count, version, name, word, text or ranges`},
+		{"spec/protocol.yaml", "sign, type: text, max: MaxBox", "sign, type: text, max: No", `field well: member sign: max "No" is no limit`},
+		{"spec/protocol.yaml", "payload, min: 1, max: MaxBox", "payload, min: 1, max: No", `field payload: max "No" is no limit`},
 		{"spec/protocol.yaml", "  - code: OK\n", "  - code: YES\n", "message YES: no such command or code"},
 		{"spec/protocol.yaml", "  - code: OK\n", "  - code: OK\n        command: PUT\n", `message "PUTOK": needs either a command or a code`},
 		{"spec/protocol.yaml", "keyword: put", "keyword: ''", "request PUT: needs a keyword"},
@@ -134,12 +144,13 @@ func TestBadDefinitionsAreRefused(t *testing.T) {
 		{"spec/protocol.yaml", "when: {en: It is in., zh: 已放入。}", "when: {en: It is in.}", "message OK: when, next: needs text"},
 		{"spec/protocol.yaml", "type: millis", "type: weeks", `field wait: type "weeks" must be number, millis or bytes`},
 		{"spec/protocol.yaml", "max: MaxPause", "max: Never", `field wait: max "Never" is no limit`},
-		{"spec/protocol.yaml", "id, type: number", "id, type: bytes", "field id: bytes run to the end of the line, so they must come last"},
+		{"spec/protocol.yaml", "id, type: number", "id, type: bytes", "field id: bytes run to the end, so they must come last"},
 		{"spec/protocol.yaml", "zh: 东西。", "zh: 东西", "field payload: needs text"},
 		{"spec/protocol.yaml", "replies: [OK, NOT_NOW]", "replies: [OK]", "reply NOT_NOW answers PUT: the request must name it, once"},
 		{"spec/protocol.yaml", "replies: [OK]", "replies: [OK, NOT_NOW]", "request LOOK names NOT_NOW, but no such reply answers it"},
 		{"spec/protocol.yaml", "framing: lines", "frame: lines", `unknown field "frame"`},
 		{"spec/vectors.yaml", `hex: "ff0a"`, `hex: "f"`, "bytes: encoding/hex: odd length"},
+		{"spec/vectors.yaml", `hex: "fe0a"`, `hex: "f"`, "bytes: encoding/hex: odd length"},
 		{"spec/options.yaml", "name: data-dir", "name: listen", "server: option listen is there twice"},
 		{"spec/options.yaml", "name: data-dir", "name: dataDir", `option "dataDir": the name must be lower-case words`},
 		{"spec/options.yaml", "type: path", "type: folder", `option "data-dir": type "folder" is not known`},
@@ -150,7 +161,7 @@ func TestBadDefinitionsAreRefused(t *testing.T) {
 		{"spec/options.yaml", "max: 1m,", "max: 1ms,", `option "pause": default 1s is not from 1ms to 1ms`},
 		{"spec/options.yaml", "max: 1m,", "max: long,", `option "pause": time: invalid duration "long"`},
 		{"spec/options.yaml", "max: 1MiB", "max: 1MB", `option "room": "1MB" is no size`},
-		{"docs/en/protocol.md", "<!-- generated: limits -->", "", "docs/en/protocol.md: has 5 generated tables, want 6"},
+		{"docs/en/protocol.md", "<!-- generated: limits -->", "", "docs/en/protocol.md: has 8 generated tables, want 9"},
 		{"docs/zh/protocol.md", "generated: limits", "generated: prices", `docs/zh/protocol.md: marker of "prices"`},
 		{"docs/en/options.md", "<!-- end -->\n<!-- generated: put -->\n<!-- end -->", "", `docs/en/options.md: marker of "server"`},
 	} {
@@ -162,5 +173,11 @@ func TestBadDefinitionsAreRefused(t *testing.T) {
 func TestEqualFieldsHaveEqualTypes(t *testing.T) {
 	require.PanicsWithValue(t, "field id has two types", func() {
 		union([]*Message{{Fields: []*Field{{Name: "id", Type: "number"}}}, {Fields: []*Field{{Name: "id", Type: "bytes"}}}})
+	})
+}
+
+func TestVectorsKnowEachField(t *testing.T) {
+	require.PanicsWithValue(t, "spec/gen: vectors know no field things", func() {
+		_, _ = generate(toyWith(t, "spec/protocol.yaml", "records, type: count", "things, type: count"))
 	})
 }

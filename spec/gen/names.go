@@ -14,6 +14,8 @@ var functions = template.FuncMap{
 	"comment": comment,
 	"doc":     doc,
 	"lower":   strings.ToLower,
+	"upper":   strings.ToUpper,
+	"words":   words,
 }
 
 // goName turns AUTH_FAILED or data-dir into AuthFailed and DataDir.
@@ -57,46 +59,72 @@ func (f *Field) GoType() string {
 	switch f.Type {
 	case "number":
 		return "uint64"
+	case "count":
+		return "int"
 	case "millis":
 		return "time.Duration"
+	case "code":
+		return "Code"
+	case "text", "name", "word":
+		return "string"
+	case "ranges":
+		return "[]Range"
+	case "json":
+		return "*" + goName(f.Name)
 	default:
 		return "[]byte"
 	}
 }
 
-// union yields the fields of some messages, each name once; equal names must have equal types.
+// GoName is the Go name of a field. The type of a time tells its unit.
+func (f *Field) GoName() string {
+	if f.Type == "millis" {
+		return goName(strings.TrimSuffix(f.Name, "_ms"))
+	}
+	return goName(f.Name)
+}
+
+// union yields the fields of some messages, each name once; equal names must have equal types. Where messages differ in
+// what they say of a field, the text says which message says what.
 func union(messages []*Message) []*Field {
 	var fields []*Field
+	said := map[string][]string{}
 	for _, m := range messages {
 		for _, f := range m.Fields {
 			i := slices.IndexFunc(fields, func(g *Field) bool { return g.Name == f.Name })
 			switch {
 			case i < 0:
-				fields = append(fields, f)
+				copied := *f
+				fields = append(fields, &copied)
 			case fields[i].Type != f.Type:
 				panic(fmt.Sprintf("field %s has two types", f.Name))
+			case fields[i].En != f.En:
+				fields[i].En = strings.Join(append(said[f.Name], m.Word()+": "+f.En), " ")
 			}
+			said[f.Name] = append(said[f.Name], m.Word()+": "+f.En)
 		}
 	}
 	return fields
 }
 
 // RequestFields yields all fields of all requests.
-func (p *Protocol) RequestFields() []*Field {
-	var all []*Message
-	for _, d := range p.Dialects {
-		all = append(all, d.Requests...)
-	}
-	return union(all)
-}
+func (d *Dialect) RequestFields() []*Field { return union(d.Requests) }
 
 // ReplyFields yields all fields of all replies.
-func (p *Protocol) ReplyFields() []*Field {
-	var all []*Message
-	for _, d := range p.Dialects {
-		all = append(all, d.Replies...)
+func (d *Dialect) ReplyFields() []*Field { return union(d.Replies) }
+
+// Objects yields the fields of the dialect that are JSON objects.
+func (d *Dialect) Objects() []*Field {
+	return slices.DeleteFunc(union(d.messages()), func(f *Field) bool { return f.Type != "json" })
+}
+
+// words yields what the messages begin with.
+func words(messages []*Message) string {
+	var list []string
+	for _, m := range messages {
+		list = append(list, m.Word())
 	}
-	return union(all)
+	return allowed(list)
 }
 
 // A Form is one reply code with the shapes it has.

@@ -18,6 +18,9 @@ type Vectors struct {
 	Replies  []*ReplyVector  `yaml:"replies" json:"replies"`
 	Records  []*RecordVector `yaml:"records" json:"records"`
 	Packets  []*PacketVector `yaml:"packets" json:"packets"`
+
+	Requests2 []*HeaderVector `yaml:"requests2" json:"requests2"`
+	Replies2  []*HeaderVector `yaml:"replies2" json:"replies2"`
 }
 
 // A LineVector is bytes of a connection and the requests and refusals they give.
@@ -79,18 +82,20 @@ func generateVectors(root fs.FS) ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Vectors{About: "Generated from spec/vectors.yaml and spec/protocol.yaml; do not edit. Dialect 1. " +
-		"Each input gives exactly what is wanted, however it is split; max_line 0 or absent is the default limit."}
+	v := &Vectors{About: "Generated from spec/vectors.yaml and spec/protocol.yaml; do not edit. " +
+		"requests and replies are of dialect 1, requests2 and replies2 of dialect 2. Each input gives exactly what is wanted, " +
+		"however it is split; max_line or max_batch 0 or absent is the default limit."}
 	if err := load(root, "spec/vectors.yaml", v); err != nil {
 		return nil, err
 	}
 	for _, m := range p.Dialects[0].Requests {
 		v.Requests = append(v.Requests, numberVectors(p, m)...)
 	}
-	for _, r := range v.Requests {
-		if err := r.encode(); err != nil {
-			return nil, err
-		}
+	for _, d := range p.Dialects[1:] {
+		headerVectors(p, d, v)
+	}
+	if err := v.encode(); err != nil {
+		return nil, err
 	}
 	text, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
@@ -100,22 +105,41 @@ func generateVectors(root fs.FS) ([]output, error) {
 }
 
 // encode fills what the JSON holds from what the definitions hold.
-func (v *LineVector) encode() error {
-	raw, err := hex.DecodeString(v.Hex)
-	if err != nil {
-		return fmt.Errorf("spec/vectors.yaml: %s: %w", v.Name, err)
-	}
-	raw = append(raw, v.Input...)
-	v.Hex, v.Shown = hex.EncodeToString(raw), strconv.QuoteToASCII(string(raw))
-	for _, w := range v.Want {
-		if w.Token != nil {
-			w.TokenHex = ptr(hex.EncodeToString([]byte(*w.Token)))
+func (v *Vectors) encode() (err error) {
+	for _, r := range v.Requests {
+		if r.Hex, r.Shown, err = encode(r.Name, r.Hex, r.Input); err != nil {
+			return err
 		}
-		if w.Payload != nil {
-			w.PayloadHex = ptr(hex.EncodeToString([]byte(*w.Payload)))
+		for _, w := range r.Want {
+			if w.Token != nil {
+				w.TokenHex = ptr(hex.EncodeToString([]byte(*w.Token)))
+			}
+			if w.Payload != nil {
+				w.PayloadHex = ptr(hex.EncodeToString([]byte(*w.Payload)))
+			}
+		}
+	}
+	for _, r := range slices.Concat(v.Requests2, v.Replies2) {
+		if r.Hex, r.Shown, err = encode(r.Name, r.Hex, r.Input); err != nil {
+			return err
+		}
+		for _, w := range r.Want {
+			if w.Payload != "" {
+				w.PayloadHex = hex.EncodeToString([]byte(w.Payload))
+			}
 		}
 	}
 	return nil
+}
+
+// encode yields the bytes that are given in hex or as text, in hex and as people read them.
+func encode(name, inHex, text string) (string, string, error) {
+	raw, err := hex.DecodeString(inHex)
+	if err != nil {
+		return "", "", fmt.Errorf("spec/vectors.yaml: %s: %w", name, err)
+	}
+	raw = append(raw, text...)
+	return hex.EncodeToString(raw), strconv.QuoteToASCII(string(raw)), nil
 }
 
 func ptr[T any](v T) *T { return &v }
