@@ -104,6 +104,7 @@ func (c *Constants) calls() []Call {
 			list = append(list, Call{"Receive", id, body})
 		}
 	}
+	each("Skip", 1, c.LastBatch)
 	each("Emit", 1, uint64(c.Limits.QueueCapacity))
 	each("Settle", 0, uint64(c.Limits.QueueCapacity))
 	each("Resume", 0, 0)

@@ -36,7 +36,7 @@ type Edge struct {
 // Call is an action with its arguments.
 type Call struct {
 	Action string
-	// Arg is the batch number of Anchor, Receive and Commit, first of Rebase, n of Emit and Settle,
+	// Arg is the batch number of Anchor, Receive, Skip and Commit, first of Rebase, n of Emit and Settle,
 	// the checkpoint of Rollback, Snapshot, Complete and Abort; 0 for Resume and Restore.
 	Arg  uint64
 	Body uint64 // of the batch of Receive, else 0

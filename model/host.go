@@ -63,6 +63,14 @@ func (h *host) rebase(first uint64) error {
 	return err
 }
 
+func (h *host) skip(id uint64) error {
+	err := h.Skip(id)
+	if err == nil {
+		h.lost = union(h.lost, set{id: true})
+	}
+	return err
+}
+
 func (h *host) receive(b statemachine.Batch) (statemachine.Reply, error) {
 	reply, err := h.Serve(b)
 	if err == nil && reply == statemachine.Received {

@@ -10,6 +10,7 @@ type Machine interface {
 	Lost(first uint64) []statemachine.Range
 	Rebase(first uint64)
 	Receive(b statemachine.Batch) statemachine.Reply
+	Skip(id uint64)
 	Emit(n int) []statemachine.Batch // valid until Settle or Rollback
 	Settle(n int)
 	Rollback(checkpoint uint64)
@@ -33,6 +34,7 @@ type Exact interface {
 type Guarded interface {
 	Machine
 	CanAnchor() bool
+	CanSkip(id uint64) bool
 	CanEmit(n int) bool
 	CanSettle(n int) bool
 	CanRollback(checkpoint uint64) bool

@@ -45,6 +45,8 @@ func (w *world) allows(c Call, inGraph bool, bounds *Constants) bool {
 	switch c.Action {
 	case "Anchor":
 		return m.CanAnchor()
+	case "Skip":
+		return m.CanSkip(c.Arg)
 	case "Emit":
 		return m.CanEmit(int(c.Arg))
 	case "Settle":
@@ -68,6 +70,8 @@ func (w *world) do(c Call) (answer string, err error) {
 		answer = FormatRanges(w.machine.Lost(c.Arg))
 		w.machine.Rebase(c.Arg)
 		return answer, nil
+	case "Skip":
+		w.machine.Skip(c.Arg)
 	case "Receive":
 		return w.receive(statemachine.Batch{ID: c.Arg, Digest: c.Body, Records: 1})
 	case "Emit":

@@ -110,7 +110,7 @@ func (h *host) repeat(lines []string) (string, error) {
 	calls, commands := make([]arguments, len(lines)), make([]scriptCommand, len(lines))
 	for i := 1; i < len(lines); i++ {
 		if calls[i], commands[i], err = parseStep(lines[i]); err != nil {
-			return "", err
+			return "", fmt.Errorf("%q: %w", lines[i], err)
 		}
 	}
 	for range a.numbers[0] {

@@ -37,6 +37,7 @@ var scriptCommands = map[string]scriptCommand{
 		return "lost " + showRanges(lost), err
 	}},
 	"rebase": {1, 1, nil, silent(func(h *host, a arguments) error { return h.rebase(a.numbers[0]) })},
+	"skip":   {1, 1, nil, silent(func(h *host, a arguments) error { return h.skip(a.numbers[0]) })},
 	// connect: a new connection; disconnect: it broke. While one is open, receive and commit go through it.
 	"connect":    {0, 0, nil, func(h *host, _ arguments) (string, error) { h.link = new(link); return "connected", nil }},
 	"disconnect": {0, 0, nil, func(h *host, _ arguments) (string, error) { h.link = nil; return "disconnected", nil }},

@@ -154,6 +154,15 @@ func (s *Sequential) Receive(b statemachine.Batch) statemachine.Reply {
 	return reply
 }
 
+// CanSkip tells whether a number can be given up.
+func (s *Sequential) CanSkip(id uint64) bool { return s.anchored && s.Wanted(id) && s.Near(id) }
+
+// Skip says that the collector gives a number up.
+func (s *Sequential) Skip(id uint64) {
+	s.missing = union(s.missing, s.Skipped(id)).where(func(other uint64) bool { return other != id })
+	s.received = max(s.received, id)
+}
+
 // CanEmit tells whether Emit(n) is possible.
 func (s *Sequential) CanEmit(n int) bool {
 	return !s.halted && len(s.inflight) == 0 && n >= 1 && n <= len(s.queue)

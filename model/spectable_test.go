@@ -69,6 +69,7 @@ func operator(t *testing.T, module, name string) string {
 func TestSpecTable(t *testing.T) {
 	stream := readSpec(t, "Stream.tla")
 	constants, _, _ := strings.Cut(stream, "ASSUME")
+	rules, _, _ := strings.Cut(readSpec(t, "Seat.tla"), "(* the world *)")
 	tables := []struct {
 		heading string
 		want    []string
@@ -77,6 +78,8 @@ func TestSpecTable(t *testing.T) {
 		{"Operators", names(t, `(?m)^(\w+)(?:\([^)]*\))? +==`, stream)},
 		{"Fields of a stream", names(t, `(\w+) \|->`, operator(t, stream, "Fresh"))},
 		{"Fields of an image", names(t, `(\w+) +\|->`, operator(t, stream, "Image(s)"))},
+		{"A seat", append(names(t, `(?m)^(\w+)(?:\([^)]*\))? +==`, rules), "CanSkip", "Skip", "DoReceive", "DoRefuse", "DoSkip", "Fence")},
+		{"Fields of a seat", names(t, `(\w+) \|->`, operator(t, rules, "NewSeat"))},
 		{"A connection", []string{"Blocked", "Proven", "Answer", "Told", "Refuse", "Deny", "Serve", "named", "refused", "told"}},
 	}
 	declared := declarations(t)

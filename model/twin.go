@@ -175,6 +175,14 @@ func answer(reply statemachine.Reply, watermark uint64) string {
 	return reply.String()
 }
 
+func (w *twin) Skip(id uint64) error {
+	err := w.act("Skip", id, w.model.CanSkip(id), func() { w.machine.Skip(id) })
+	if err == nil {
+		w.model.Skip(id)
+	}
+	return err
+}
+
 func (w *twin) Emit(n int) (got []statemachine.Batch, err error) {
 	if err := w.act("Emit", uint64(n), w.model.CanEmit(n), func() { got = w.machine.Emit(n) }); err != nil {
 		return nil, err

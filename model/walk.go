@@ -104,6 +104,11 @@ var actions = []action{
 		w.take("lost %d", first)
 		w.take("rebase %d", first)
 	}},
+	{"Skip", anchored, func(w *walk, t *rapid.T) {
+		if id := w.drawID(t); w.model.CanSkip(id) {
+			w.take("skip %d", id)
+		}
+	}},
 	{"Deny", connected, func(w *walk, t *rapid.T) { w.take("refuse %d", w.drawID(t)) }},
 	{"Disconnect", connected, func(w *walk, _ *rapid.T) { w.take("disconnect") }},
 	{"Anchor", func(w *walk) bool { return w.model.CanAnchor() }, func(w *walk, t *rapid.T) {

@@ -37,7 +37,7 @@ func TestWalksReach(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for _, v := range variants {
-		for seed := range 15 {
+		for seed := range 25 {
 			script := NewScript()
 			for _, line := range drawn(t, v, seed) {
 				before := openCheckpoints(script)
@@ -59,7 +59,7 @@ func TestWalksReach(t *testing.T) {
 	}
 	for _, event := range []string{
 		"RECEIVED", "QUEUE_FULL", "CONFLICT", "STALE", "RETRY", "ACK", "RESEND", "PENDING",
-		"anchor", "rebase", "receive", "emit", "settle", "rollback", "resume", "snapshot", "save", "complete", "abort",
+		"anchor", "rebase", "receive", "skip", "emit", "settle", "rollback", "resume", "snapshot", "save", "complete", "abort",
 		"restore", "commit", "connect", "refuse", "halted=true", "a checkpoint kept", "the oldest forgotten",
 	} {
 		require.Greater(t, seen[event], 3, "%s is hardly ever reached", event)

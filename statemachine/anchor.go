@@ -43,3 +43,23 @@ func (s *Stream) Rebase(first uint64) {
 		s.changes++
 	}
 }
+
+// CanSkip tells whether the number can be given up: it is wanted here, and near enough to be remembered.
+func (s *Stream) CanSkip(id uint64) bool {
+	return s.anchored && s.Wanted(id) && (id <= s.received || s.near(id))
+}
+
+// Skip says that the collector gives one number up, which the host refused for good: it is not missing any more, and is
+// lost. The host must report it aloud.
+func (s *Stream) Skip(id uint64) {
+	must(s.CanSkip(id), "Skip", id)
+	if id > s.received {
+		if !s.limits.Sparse {
+			s.missing.add(s.received+1, id-1)
+		}
+		s.received = id
+	} else {
+		s.missing.remove(id)
+	}
+	s.changes++
+}

@@ -1,12 +1,12 @@
 // Package statemachine is one collector's stream inside an ingress, as a pure state machine, and the
-// rules of a connection to it. [Stream] is the machine, [Session] a dialect-1 connection, [Image] what a
-// checkpoint stores.
+// rules of a connection to it. [Stream] is the machine, [Session] a dialect-1 connection, [Seat] who may write
+// in dialect 2, [Image] what a checkpoint stores.
 //
 // A collector numbers its batches n, n+1, n+2, … and may forget a batch only when a watermark at or
 // above its number was acknowledged. The machine decides what may be acknowledged; the host does all
-// I/O around it. The specification is docs/spec/Stream.tla and, for Session, docs/spec/System.tla: each
-// operator there is the method of the same name here, and the graphs that TLC makes of it are replayed on
-// this code, step by step, in package model.
+// I/O around it. The specification is docs/spec/Stream.tla and, for Session, docs/spec/System.tla, for Seat,
+// docs/spec/Seat.tla: each operator there is the method of the same name here, and the graphs that TLC makes of
+// Stream.tla are replayed on this code, step by step, in package model.
 //
 // # The way of a batch
 //
@@ -38,9 +38,11 @@
 //   - A checkpoint number is used once in a life, and a sink that can be reached by an earlier life
 //     must refuse the commit of a lower number than it has seen.
 //   - An ACK is taken from Session.Commit, not from Stream.Commit: the connection must have proved that
-//     it speaks of the same batches.
-//   - A batch that the host refuses by itself is told to Session.Refuse.
-//   - What Lost returns before a Rebase is reported to people.
+//     it speaks of the same batches. In dialect 2 it is taken from Seat.Push.
+//   - A batch that the host refuses by itself is told to Session.Refuse, or Seat.Refuse and Seat.Nack.
+//   - What Lost returns before a Rebase is reported to people, and what Seat.Ready and Seat.Skip give up.
+//   - When Seat.Ready says that something is not stored, it is durable before anything else happens on the connection;
+//     the connection that Seat.Hello names is closed. After Conflict or Stale a dialect-2 connection is closed too.
 //
 // What is durable is the last saved image. A new life begins with Restore and the sink as it was at that
 // image.

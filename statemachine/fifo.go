@@ -28,6 +28,13 @@ func (f *fifo[T]) drop(n int) {
 	}
 }
 
+// trim gives back room that is not used.
+func (f *fifo[T]) trim() {
+	if cap(f.buf) > 2*f.len() {
+		*f = fifo[T]{buf: append([]T(nil), f.live()...)}
+	}
+}
+
 // insert puts v before the i-th; it is for the rare case of numbers out of order.
 func (f *fifo[T]) insert(i int, v T) {
 	f.push(v)

@@ -57,6 +57,8 @@ func TestGuards(t *testing.T) {
 		{"Rebase(9223372036854775809)", anchored, func(s *Stream) { s.Rebase(MaxNumber + 2) }},
 		{"Receive(7)", anchored, func(s *Stream) { s.Receive(Batch{ID: 7}) }},
 		{"Receive(1)", fresh, func(s *Stream) { s.Receive(Batch{ID: 1, Records: 1}) }},
+		{"Skip(1)", fresh, func(s *Stream) { s.Skip(1) }},
+		{"Skip(2)", queued, func(s *Stream) { s.Skip(2) }},
 		{"Emit(1)", anchored, func(s *Stream) { s.Emit(1) }},
 		{"Emit(0)", queued, func(s *Stream) { s.Emit(0) }},
 		{"Emit(3)", queued, func(s *Stream) { s.Emit(3) }},

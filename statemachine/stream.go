@@ -160,6 +160,18 @@ func (s *Stream) Watermark() uint64 {
 	return low - 1
 }
 
+// Trim gives back memory that the stream has room for and does not use, for a host whose collector rests. Nothing else
+// changes.
+func (s *Stream) Trim() {
+	s.held.trim()
+	s.digests.sums.trim()
+	s.digests.spans.trim()
+	if s.inflight == 0 {
+		s.emitted = nil
+	}
+	s.scratch = nil
+}
+
 // undelivered is inflight and queue.
 func (s *Stream) undelivered() []Batch { return s.held.live()[s.settled:] }
 

@@ -120,3 +120,33 @@ func TestFifoReusesItsRoom(t *testing.T) {
 	f.drop(100)
 	require.Zero(t, f.len())
 }
+
+// TestTrim: a stream that has rested does the same as one that has not, in less memory.
+func TestTrim(t *testing.T) {
+	limits := DefaultLimits()
+	s := New(&limits)
+	s.Anchor(1)
+	for id := uint64(1); id <= 1000; id++ {
+		require.Equal(t, Received, s.Receive(Batch{ID: id, Digest: id, Records: 1}))
+	}
+	s.Emit(1000)
+	s.Settle(998)
+	s.Snapshot(1)
+	s.Complete(1)
+	var before, after State
+	s.State(&before)
+	s.Trim()
+	s.State(&after)
+	require.Equal(t, before, after)
+	require.LessOrEqual(t, cap(s.held.buf), 4)
+	require.LessOrEqual(t, cap(s.digests.sums.buf), 2*1000)
+	require.Equal(t, Received, s.Receive(Batch{ID: 1001, Digest: 1, Records: 1}))
+	s.Emit(3)
+	s.Trim()
+	require.Len(t, s.emitted, 3, "what is lent out stays")
+	s.Settle(3)
+	s.Snapshot(2)
+	s.Complete(2)
+	require.Equal(t, uint64(1001), s.Committed())
+	require.NoError(t, s.Sound())
+}

@@ -57,7 +57,7 @@ type Image struct {
 type Reply uint8
 
 // Answers to a batch are Received, QueueFull, Retry, Conflict and Stale; answers to a commit are
-// Ack, Resend, Retry and Pending.
+// Ack, Resend, Retry and Pending; those to a hello are from Welcomed on.
 const (
 	Received  Reply = iota + 1 // the batch is here, now or before
 	QueueFull                  // no room: send it again later
@@ -67,9 +67,15 @@ const (
 	Ack                        // forget everything up to the watermark
 	Resend                     // send the batch again: its payload is not here
 	Pending                    // here, not yet under a completed checkpoint
+	Welcomed                   // say READY
+	Rejected                   // another instance is connected
+	Retired                    // another instance has superseded this one
+	Forgot                     // the buffer lost its tail
+	First                      // the numbers begin where they can't
 )
 
-var replyWords = [...]string{"", "RECEIVED", "QUEUE_FULL", "RETRY", "CONFLICT", "STALE", "ACK", "RESEND", "PENDING"}
+var replyWords = [...]string{"", "RECEIVED", "QUEUE_FULL", "RETRY", "CONFLICT", "STALE", "ACK", "RESEND", "PENDING",
+	"WELCOME", "REJECTED", "RETIRED", "FORGOT", "FIRST"}
 
 // String is the word that Stream.tla and the wire use.
 func (r Reply) String() string { return replyWords[r] }

@@ -120,6 +120,11 @@ func TestWalk(t *testing.T) {
 		actions["Rebase"] = func(t *rapid.T) {
 			w.stream.Rebase(rapid.Uint64Range(1, w.stream.Received()+2).Draw(t, "first"))
 		}
+		actions["Skip"] = func(t *rapid.T) {
+			if id := rapid.Uint64Range(1, w.stream.Received()+3).Draw(t, "id"); w.stream.CanSkip(id) {
+				w.stream.Skip(id)
+			}
+		}
 		actions[""] = func(t *rapid.T) {
 			if w.stream.Held(); w.stream.limits == &w.limits {
 				require.NoError(t, soundWithin(w))

@@ -99,6 +99,12 @@ Receive(s, b) ==
                    !.digests  = [x \in DOMAIN @ \cup {b.id} |->
                                     IF x = b.id THEN b.body ELSE @[x]]]
 
+\* skip: the ingress refused this number's batch for good, and the collector gives it up. It is
+\* missing no more and never comes: it is lost, and the ingress must say so aloud.
+CanSkip(s, id) == Wanted(s, id) /\ Near(s, id)
+
+Skip(s, id) == [s EXCEPT !.received = Max(@, id), !.missing = (@ \cup Skipped(s, id)) \ {id}]
+
 -----------------------------------------------------------------------------
 (* emit and settle: at most one delivery is in flight *)
 

@@ -19,6 +19,7 @@ Next ==
         Do([action |-> "Rebase", first |-> first, lost |-> Lost(s, first)], Rebase(s, first))
   \/ \E b \in Batches : s.anchored /\
         Do([action |-> "Receive", batch |-> b, reply |-> ReceiveReply(s, b)], Receive(s, b))
+  \/ \E id \in 1..LastBatch : s.anchored /\ CanSkip(s, id) /\ Do([action |-> "Skip", id |-> id], Skip(s, id))
   \/ \E n \in 1..QueueCapacity : CanEmit(s, n) /\ Do([action |-> "Emit", n |-> n], Emit(s, n))
   \/ \E n \in 0..QueueCapacity : CanSettle(s, n) /\ Do([action |-> "Settle", n |-> n], Settle(s, n))
   \/ CanResume(s) /\ Do([action |-> "Resume"], Resume(s))

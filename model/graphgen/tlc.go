@@ -113,7 +113,7 @@ func parseStep(data []byte) (model.Step, error) {
 	}
 	step := model.Step{Call: model.Call{Action: t.Action}, Answer: model.NoAnswer}
 	switch t.Action {
-	case "Anchor":
+	case "Anchor", "Skip":
 		step.Arg = t.ID
 	case "Commit":
 		step.Arg, step.Answer = t.ID, t.Reply
