@@ -38,7 +38,7 @@ type world struct {
 type calls struct{ write, seal, commit, save, anchor int }
 
 func newWorld() *world {
-	return &world{stored: store.Stored{Images: map[string]*statemachine.Image{}}}
+	return &world{stored: store.Stored{Images: map[string]*statemachine.Image{}, Seats: map[string]statemachine.SeatImage{}}}
 }
 
 func (w *world) durable() []string {
@@ -91,11 +91,15 @@ func (w *world) hook(ctx context.Context, count *int, h *func(context.Context) e
 func (w *world) Load(context.Context) (*store.Stored, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := store.Stored{Number: w.stored.Number, Position: w.stored.Position, Images: map[string]*statemachine.Image{}}
+	c := store.Stored{Number: w.stored.Number, Position: w.stored.Position, Images: map[string]*statemachine.Image{},
+		Seats: map[string]statemachine.SeatImage{}}
 	for name, img := range w.stored.Images {
 		dup := *img
 		dup.Queue, dup.Missing, dup.Digests = slices.Clone(img.Queue), slices.Clone(img.Missing), slices.Clone(img.Digests)
 		c.Images[name] = &dup
+	}
+	for name, seat := range w.stored.Seats {
+		c.Seats[name] = ownSeat(seat)
 	}
 	return &c, nil
 }
@@ -114,12 +118,28 @@ func (w *world) apply(changes []store.Change) error {
 	return nil
 }
 
+// ownSeat is a copy that shares nothing.
+func ownSeat(img statemachine.SeatImage) statemachine.SeatImage {
+	return statemachine.SeatImage{Instance: img.Instance, Retired: slices.Clone(img.Retired)}
+}
+
 func (w *world) Anchor(ctx context.Context, c store.Change) error {
+	if c.Seat != nil {
+		if err := store.CheckSeat(c.Seat); err != nil {
+			return err
+		}
+	}
 	if err := w.hook(ctx, &w.calls.anchor, &w.anchor); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if c.Seat != nil {
+		w.stored.Seats[c.Collector] = ownSeat(*c.Seat)
+	}
+	if len(c.Delta) == 0 || w.stored.Images[c.Collector] != nil {
+		return nil
+	}
 	return w.apply([]store.Change{c})
 }
 
@@ -133,6 +153,9 @@ func (w *world) Save(ctx context.Context, c *store.Checkpoint) error {
 	defer w.mu.Unlock()
 	if c.Number <= w.stored.Number {
 		return fmt.Errorf("checkpoint %d after %d", c.Number, w.stored.Number)
+	}
+	if slices.ContainsFunc(c.Changes, func(c store.Change) bool { return c.Seat != nil }) {
+		return fmt.Errorf("checkpoint %d: a seat", c.Number)
 	}
 	w.stored.Number, w.stored.Position = c.Number, c.Position
 	if err := w.apply(c.Changes); err != nil {

@@ -7,4 +7,6 @@
 //
 // A store implements Save, the anchoring and the crash of docs/spec/System.tla: a checkpoint is there
 // whole or not at all, and after a crash the last one that is there is what the server goes on from.
+// Beside the image of a stream it keeps its seat, as the disk of docs/spec/Seat.tla: who may write the
+// stream is stored before anything else happens, so it does not wait for a checkpoint.
 package store

@@ -6,11 +6,13 @@ import (
 	"github.com/tidemark/tidemark/statemachine"
 )
 
-// Change is what a checkpoint says of one stream: the bytes of statemachine.Stream.AppendDelta,
-// relative to what the store holds of that stream.
+// Change is what becomes durable of one stream: the bytes of statemachine.Stream.AppendDelta, relative
+// to what the store holds of that stream, and its seat. In a checkpoint there is always a delta and
+// never a seat.
 type Change struct {
 	Collector string
-	Delta     []byte
+	Delta     []byte                  // empty: the image stays as it is
+	Seat      *statemachine.SeatImage // nil: the seat stays as it is
 }
 
 // Checkpoint is what becomes durable in one step: the changed streams, and where the sink stood at
@@ -21,11 +23,12 @@ type Checkpoint struct {
 	Position []byte // the sink's own, from Txn.Seal; nil for a sink without one
 }
 
-// Stored is what a store holds: the last checkpoint, whole.
+// Stored is what a store holds: the last checkpoint, whole, and the last seat of each stream.
 type Stored struct {
 	Number   uint64 // 0: no checkpoint yet
 	Position []byte // nil: no checkpoint yet, or a sink without a position
 	Images   map[string]*statemachine.Image
+	Seats    map[string]statemachine.SeatImage // of streams that have one; a stream may have no image yet
 }
 
 // Store keeps checkpoints. Load is called once, before all others; Anchor may be called by many
@@ -38,10 +41,14 @@ type Store interface {
 	// Load returns what the last completed Save and the Anchors left. What it returns is durable: it
 	// survives a power cut that comes right after.
 	Load(ctx context.Context) (*Stored, error)
-	// Anchor makes the first image of a stream durable, outside of any checkpoint. When the store has
-	// an image of that stream already it changes nothing: a call beside Save may come late.
+	// Anchor makes the first image of a stream, or its seat, or both in one step durable, outside of
+	// any checkpoint. When the store has an image of that stream already that image stays: a call
+	// beside Save may come late. The seat always replaces the one before: of calls at the same time
+	// the one that becomes durable last wins. An instance without 1 to MaxInstance bytes, or more than
+	// statemachine.MaxRetired of them, is refused and nothing is stored.
 	Anchor(ctx context.Context, change Change) error
-	// Save makes a checkpoint durable, all of it or nothing. The sink has committed before.
+	// Save makes a checkpoint durable, all of it or nothing. The sink has committed before. It is
+	// refused when there is a seat in it.
 	Save(ctx context.Context, c *Checkpoint) error
 	// Close releases the store; it stores nothing.
 	Close() error

@@ -27,10 +27,12 @@ func dying(k, n int) func(disktest.Call) (int, error) {
 }
 
 // promised is what processes that died had promised: the highest checkpoint that was saved, and begun;
-// and the anchors that were begun, true when stored.
+// the anchors that were begun, true when stored, each with a seat; and the seat of stream a that was
+// stored last, and begun.
 type promised struct {
-	saved, begun uint64
-	anchors      map[string]bool
+	saved, begun       uint64
+	anchors            map[string]bool
+	seated, seatsBegun uint64
 }
 
 // work loads, and saves and anchors until the disk fails it. Log and parts are small, so that there
@@ -46,6 +48,7 @@ func work(d *disktest.Disk, p *promised, until uint64) error {
 		return err
 	}
 	p.saved, p.begun = st.Number, st.Number
+	p.seatsBegun = p.seated
 	for p.begun < until {
 		p.begun++
 		if err := l.Save(background, checkpoint(p.begun)); err != nil {
@@ -55,18 +58,28 @@ func work(d *disktest.Disk, p *promised, until uint64) error {
 		l.background.Wait() // the same calls in the same order in each run
 		name := fmt.Sprint("anchored beside ", p.begun)
 		p.anchors[name] = p.anchors[name] || false
-		if err := l.Anchor(background, change(name, 1)); err != nil {
+		anchor := change(name, 1)
+		anchor.Seat = seatChange(name, 2).Seat
+		if err := l.Anchor(background, anchor); err != nil {
 			return err
 		}
 		p.anchors[name] = true
 		l.background.Wait()
+		if p.begun%3 == 0 {
+			p.seatsBegun++
+			if err := l.Anchor(background, seatChange("a", p.seatsBegun)); err != nil {
+				return err
+			}
+			p.seated = p.seatsBegun
+			l.background.Wait()
+		}
 	}
 	return nil
 }
 
 // requirePromised loads, and demands what was promised and nothing that was never begun. It returns
-// the checkpoint that is there.
-func requirePromised(t *testing.T, d *disktest.Disk, p promised) uint64 {
+// what is there as the promise from now on.
+func requirePromised(t *testing.T, d *disktest.Disk, p promised) promised {
 	t.Helper()
 	st, err := tryLoad(t, d, Options{})
 	require.NoError(t, err)
@@ -78,10 +91,18 @@ func requirePromised(t *testing.T, d *disktest.Disk, p promised) uint64 {
 			require.False(t, promised, "%s was lost", name)
 			continue
 		}
-		want.Images[name] = image(1)
+		want.Images[name], want.Seats[name] = image(1), seatImage(2)
+	}
+	there := promised{st.Number, st.Number, p.anchors, p.seated, p.seated}
+	for n := p.seated; n <= p.seatsBegun; n++ {
+		if n > 0 && st.Seats["a"].Instance == seatImage(n).Instance {
+			want.Seats["a"] = seatImage(n)
+			there.seated, there.seatsBegun = n, n
+		}
 	}
 	require.Equal(t, want, st)
-	return st.Number
+	require.True(t, p.seated == 0 || want.Seats["a"].Instance != "", "the seat of a was lost")
+	return there
 }
 
 // Whatever call a process dies in, and whatever of the unsynced bytes and names a power cut leaves:
@@ -107,11 +128,10 @@ func crashAt(t *testing.T, k int, until uint64, crashes *int) (died bool) {
 			died = work(d, &p, until) != nil
 			*crashes++
 			after := cut(d, seed, random)
-			p.saved = requirePromised(t, after, p)
-			p.begun = p.saved
+			p = requirePromised(t, after, p)
 
 			again := after.PowerCut(random.IntN)
-			require.Equal(t, p.saved, requirePromised(t, again, p), "what Load returned was not durable")
+			require.Equal(t, p, requirePromised(t, again, p), "what Load returned was not durable")
 
 			again.Hook = dying(random.IntN(40), random.IntN(200))
 			_ = work(again, &p, p.saved+5)

@@ -140,14 +140,16 @@ func TestB14EmptyFileIsNoFirstRun(t *testing.T) {
 func TestB14UnknownFormat(t *testing.T) {
 	d, _ := written(t, 1)
 	data := d.Files()[path]
-	binary.LittleEndian.PutUint32(data[8:], 2)
-	binary.LittleEndian.PutUint32(data[headerSize-4:], crc32.Checksum(data[:headerSize-4], castagnoli))
-	for _, o := range []Options{{}, {Recover: true}} {
-		d := with(t, data)
-		_, err := tryLoad(t, d, o)
-		require.ErrorIs(t, err, ErrFormat)
-		require.ErrorContains(t, err, path+": unknown format 2, this program reads format 1")
-		require.Equal(t, data, d.Files()[path], "a log of a later program was changed")
+	for _, unknown := range []uint32{0, format + 1} {
+		binary.LittleEndian.PutUint32(data[8:], unknown)
+		binary.LittleEndian.PutUint32(data[headerSize-4:], crc32.Checksum(data[:headerSize-4], castagnoli))
+		for _, o := range []Options{{}, {Recover: true}} {
+			d := with(t, data)
+			_, err := tryLoad(t, d, o)
+			require.ErrorIs(t, err, ErrFormat)
+			require.ErrorContains(t, err, fmt.Sprintf("%s: unknown format %d, this program reads formats 1 to 2", path, unknown))
+			require.Equal(t, data, d.Files()[path], "a log of another program was changed")
+		}
 	}
 }
 
@@ -242,7 +244,7 @@ func TestB14RecoverFromHeader(t *testing.T) {
 		d := with(t, bad)
 		st, err := tryLoad(t, d, Options{Recover: true})
 		require.NoError(t, err)
-		require.Equal(t, &store.Stored{Number: 1, Images: stored(0).Images}, st)
+		require.Equal(t, &store.Stored{Number: 1, Images: stored(0).Images, Seats: stored(0).Seats}, st)
 		require.Equal(t, string(bad), string(d.Files()[path+damagedSuffix+"1"]))
 	}
 }

@@ -10,5 +10,6 @@
 // and what an operator's recovery kept, checkpoint.log.damaged-N. A directory that is empty or not
 // there is a first run. The form of the file is in frame.go.
 //
-// It implements Save, the anchoring and the crash of docs/spec/System.tla.
+// It implements Save, the anchoring and the crash of docs/spec/System.tla, and the store of
+// docs/spec/Seat.tla.
 package checkpointlog

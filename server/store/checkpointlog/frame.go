@@ -15,13 +15,19 @@ import (
 //	frame   head: "fram", sequence (8), length of the body (8), CRC of the body (4), CRC of the head (4)
 //	        body: number of the checkpoint (0: none), position (0: none, else its length + 1, its bytes),
 //	        anchors, changes: each list a count, then for each its collector and its delta, both with
-//	        their length before them; numbers are uvarints
+//	        their length before them; seats, unless there are none: a count, then for each its collector
+//	        and its instance, and the retired ones after their count; numbers are uvarints
 //	mark    head with "seal", the sequence of the frame before it and no body
 //
 // Every CRC is a CRC-32C that starts from the id: what an older file left behind, or a collector put
 // into a payload, is never taken for a frame or a mark. The layout of the header is that of all formats.
+//
+// Format 2 is what is written. Format 1 knew no seats and is the same otherwise: it is read, and Load
+// puts a log of format 2 in its place before anything else is written, since a program that knows
+// format 1 only has to refuse a log with seats.
 const (
-	format     = 1
+	format     = 2
+	oldest     = 1
 	magic      = "tidemark"
 	headerSize = len(magic) + 4 + 8 + 8 + 4
 	headSize   = 4 + 8 + 8 + 4 + 4
@@ -34,8 +40,11 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header is the start of a file: who it is, and the sequence its frames begin with.
-type header struct{ id, first uint64 }
+// header is the start of a file: its format, who it is, and the sequence its frames begin with.
+type header struct {
+	format    uint32
+	id, first uint64
+}
 
 func (h header) seed() uint32 {
 	return crc32.Checksum(binary.LittleEndian.AppendUint64(nil, h.id), castagnoli)
@@ -44,7 +53,7 @@ func (h header) seed() uint32 {
 func (h header) append(dst []byte) []byte {
 	at := len(dst)
 	dst = append(dst, magic...)
-	dst = binary.LittleEndian.AppendUint32(dst, format)
+	dst = binary.LittleEndian.AppendUint32(dst, h.format)
 	dst = binary.LittleEndian.AppendUint64(dst, h.id)
 	dst = binary.LittleEndian.AppendUint64(dst, h.first)
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
@@ -60,14 +69,13 @@ func parseHeader(b []byte) (header, error) {
 	if len(b) < headerSize {
 		return header{first: 1}, fmt.Errorf("the header is cut off, %d of %d bytes", len(b), headerSize)
 	}
-	f := binary.LittleEndian.Uint32(b[8:])
-	h := header{binary.LittleEndian.Uint64(b[12:]), binary.LittleEndian.Uint64(b[20:])}
+	h := header{binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint64(b[12:]), binary.LittleEndian.Uint64(b[20:])}
 	sum := binary.LittleEndian.Uint32(b[headerSize-4:])
 	switch {
 	case string(b[:8]) != magic || crc32.Checksum(b[:headerSize-4], castagnoli) != sum:
 		return h, errHeader
-	case f != format:
-		return h, fmt.Errorf("%w %d, this program reads format %d", ErrFormat, f, format)
+	case h.format < oldest || h.format > format:
+		return h, fmt.Errorf("%w %d, this program reads formats %d to %d", ErrFormat, h.format, oldest, format)
 	}
 	return h, nil
 }
@@ -105,11 +113,23 @@ func appendMark(dst []byte, seq uint64, seed uint32) []byte {
 	return head{kind: kindSeal, seq: seq, body: seed, started: seed}.append(dst)
 }
 
-// entry is the body of a frame: anchors, and a checkpoint when number is not 0.
+// entry is the body of a frame: anchors, a checkpoint when number is not 0, and seats, of which a
+// later one replaces an earlier one.
 type entry struct {
 	number           uint64
 	position         []byte
 	anchors, changes []store.Change
+	seats            []seat
+}
+
+// anchor adds what Anchor was asked to store.
+func (e *entry) anchor(c store.Change) {
+	if len(c.Delta) > 0 {
+		e.anchors = append(e.anchors, c)
+	}
+	if c.Seat != nil {
+		e.seats = append(e.seats, seat{c.Collector, *c.Seat})
+	}
 }
 
 func (e *entry) appendFrame(dst []byte, seq uint64, seed uint32) []byte {
@@ -124,6 +144,7 @@ func (e *entry) appendFrame(dst []byte, seq uint64, seed uint32) []byte {
 	}
 	dst = appendChanges(dst, e.anchors)
 	dst = appendChanges(dst, e.changes)
+	dst = appendSeats(dst, e.seats)
 	body := dst[at+headSize:]
 	head{kindFrame, seq, uint64(len(body)), crc32.Update(seed, castagnoli, body), seed}.append(dst[:at])
 	return dst
@@ -132,8 +153,7 @@ func (e *entry) appendFrame(dst []byte, seq uint64, seed uint32) []byte {
 func appendChanges(dst []byte, list []store.Change) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(list)))
 	for _, c := range list {
-		dst = binary.AppendUvarint(dst, uint64(len(c.Collector)))
-		dst = append(dst, c.Collector...)
+		dst = appendText(dst, c.Collector)
 		dst = binary.AppendUvarint(dst, uint64(len(c.Delta)))
 		dst = append(dst, c.Delta...)
 	}
@@ -147,7 +167,7 @@ func parseEntry(b []byte) (*entry, error) {
 	if n := p.uvarint(); n > 0 {
 		e.position = p.bytes(n - 1)
 	}
-	e.anchors, e.changes = p.changes(), p.changes()
+	e.anchors, e.changes, e.seats = p.changes(), p.changes(), p.seats()
 	if p.bad || len(p.rest) > 0 {
 		return nil, errors.New("the frame's body makes no sense")
 	}
@@ -187,7 +207,7 @@ func (p *bodyParser) changes() []store.Change {
 	}
 	list := make([]store.Change, 0, n)
 	for ; n > 0 && !p.bad; n-- {
-		list = append(list, store.Change{Collector: string(p.bytes(p.uvarint())), Delta: p.bytes(p.uvarint())})
+		list = append(list, store.Change{Collector: p.text(), Delta: p.bytes(p.uvarint())})
 	}
 	return list
 }

@@ -46,7 +46,8 @@ func checkpoint(n uint64) *store.Checkpoint {
 
 // stored is what a store holds after checkpoint n.
 func stored(n uint64) *store.Stored {
-	st := &store.Stored{Number: n, Images: map[string]*statemachine.Image{}}
+	st := newStored()
+	st.Number = n
 	if n > 0 {
 		st.Position = fmt.Append(nil, "position ", n)
 		st.Images["a"] = image(n)
@@ -138,3 +139,17 @@ func (quick) SyncDir(string) error { return nil }
 type unsynced struct{ disk.File }
 
 func (unsynced) Sync() error { return nil }
+
+// seatImage is the n-th seat of a stream, n from 1; the first has nobody retired.
+func seatImage(n uint64) statemachine.SeatImage {
+	img := statemachine.SeatImage{Instance: fmt.Sprint("instance ", n)}
+	for i := max(1, n-min(n, statemachine.MaxRetired)); i < n; i++ {
+		img.Retired = append(img.Retired, fmt.Sprint("instance ", i))
+	}
+	return img
+}
+
+func seatChange(collector string, n uint64) store.Change {
+	img := seatImage(n)
+	return store.Change{Collector: collector, Seat: &img}
+}

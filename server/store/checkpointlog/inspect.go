@@ -20,7 +20,7 @@ import (
 // Info is what reading a log found beside the checkpoint itself.
 type Info struct {
 	Path   string // of the log
-	Format int
+	Format int    // as the header says, also when that is damaged
 	Bytes  int64
 	Frames uint64
 	Sealed bool    // the last frame has its mark; without it a write may be going on
@@ -44,11 +44,12 @@ func Read(path string) (*store.Stored, *Info, error) {
 }
 
 func read(f disk.File, path string) (*store.Stored, *Info, error) {
-	info := &Info{Path: path, Format: format}
+	info := &Info{Path: path}
 	r, st, damage, err := readGood(f, path)
 	if err != nil {
 		return nil, nil, err
 	}
+	info.Format = int(r.format)
 	info.Bytes, info.Frames, info.Sealed, info.Torn, info.Damage = r.size, r.frames, r.sealed, r.torn, damage
 	return st, info, nil
 }
@@ -71,16 +72,26 @@ func Inspect(path string, w io.Writer) error {
 	default:
 		fmt.Fprintf(w, "state       good\n")
 	}
+	return inspectStreams(st, w)
+}
+
+func inspectStreams(st *store.Stored, w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\nCOLLECTOR\tEPOCH\tWATERMARK\tRECEIVED\tMISSING\tDIGESTS\tQUEUED\tQUEUED BYTES\n")
-	for _, name := range slices.Sorted(maps.Keys(st.Images)) {
-		img := st.Images[name]
+	fmt.Fprintf(t, "\nCOLLECTOR\tINSTANCE\tEPOCH\tWATERMARK\tRECEIVED\tMISSING\tDIGESTS\tQUEUED\tQUEUED BYTES\n")
+	names := slices.AppendSeq(slices.Collect(maps.Keys(st.Images)), maps.Keys(st.Seats))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		img := cmp.Or(st.Images[name], &statemachine.Image{})
+		instance := "-"
+		if s, ok := st.Seats[name]; ok {
+			instance = strconv.Quote(s.Instance)
+		}
 		bytes := 0
 		for _, b := range img.Queue {
 			bytes += len(b.Payload)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%d\t%d\t%d\n", strconv.Quote(name), img.Epoch, img.Watermark, img.Received,
-			ranges(img.Missing), len(img.Digests), len(img.Queue), bytes)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\t%d\t%d\t%d\n", strconv.Quote(name), instance, img.Epoch, img.Watermark,
+			img.Received, ranges(img.Missing), len(img.Digests), len(img.Queue), bytes)
 	}
 	return t.Flush()
 }

@@ -33,17 +33,21 @@ func TestInspectWhileInUse(t *testing.T) {
 	img.Queue = []statemachine.Batch{{ID: 9, Records: 1, Payload: make([]byte, 100)}, {ID: 10, Records: 1, Payload: make([]byte, 23)}}
 	c.Changes = append(c.Changes, store.Change{Collector: "edge 7", Delta: img.AppendWhole(nil)})
 	require.NoError(t, l.Save(background, c))
+	for _, name := range []string{"edge 7", "no image"} {
+		require.NoError(t, l.Anchor(background, seatChange(name, 2)))
+	}
 	require.Equal(t, `file        checkpoint.log
-format      1
-bytes       306
-frames      1
+format      2
+bytes       490
+frames      3
 checkpoint  41
 position    position 41
 state       good
 
-COLLECTOR  EPOCH  WATERMARK  RECEIVED  MISSING  DIGESTS  QUEUED  QUEUED BYTES
-"a"        1      41         43        42-43    1        0       0
-"edge 7"   1      7          9         8 11-15  1        2       123
+COLLECTOR   INSTANCE      EPOCH  WATERMARK  RECEIVED  MISSING  DIGESTS  QUEUED  QUEUED BYTES
+"a"         -             1      41         43        42-43    1        0       0
+"edge 7"    "instance 2"  1      7          9         8 11-15  1        2       123
+"no image"  "instance 2"  0      0          0         -        0        0       0
 `, inspected(t, dir))
 	require.NoError(t, l.Close())
 	require.Contains(t, inspected(t, filepath.Join(dir, FileName)), "checkpoint  41\n")

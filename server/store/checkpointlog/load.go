@@ -10,12 +10,11 @@ import (
 
 	"github.com/tidemark/tidemark/server/internal/disk"
 	"github.com/tidemark/tidemark/server/store"
-	"github.com/tidemark/tidemark/statemachine"
 )
 
 // Load reads the log, makes what it found durable, and returns it. A missing log is a first run. An
 // unfinished write at the end is cut off. Anything else that is wrong is a [*Damage], or with
-// Options.Recover is left behind.
+// Options.Recover is left behind. A log in an older format is replaced; when that fails it stays.
 func (l *Log) Load(context.Context) (*store.Stored, error) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -34,7 +33,7 @@ func (l *Log) Load(context.Context) (*store.Stored, error) {
 func (l *Log) load() (*store.Stored, error) {
 	f, err := l.fs.Open(l.path, false, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		st := &store.Stored{Images: map[string]*statemachine.Image{}}
+		st := newStored()
 		return st, l.create(st, 0)
 	}
 	if err != nil {
@@ -52,7 +51,21 @@ func (l *Log) load() (*store.Stored, error) {
 			damage, st.Number)
 	}
 	l.header, l.seq = r.header, r.seq
-	return st, l.settle(r)
+	if err := l.settle(r); err != nil || r.format == format {
+		return st, err
+	}
+	return st, l.upgrade(st)
+}
+
+// upgrade puts a log of today's format in the place of an older one. A crash leaves the one or the
+// other, which hold the same.
+func (l *Log) upgrade(st *store.Stored) error {
+	from := l.header.format
+	if err := l.create(st, l.parts(l.end)); err != nil {
+		return fmt.Errorf("rewriting %s from format %d to format %d: %w", l.path, from, format, err)
+	}
+	l.log.Info("the checkpoint log has a new format, which older programs refuse", "file", l.path, "format", format, "format_before", from)
+	return nil
 }
 
 // settle makes what was read durable, before anyone answers from it: the last life may have left it
@@ -86,7 +99,7 @@ func (l *Log) settle(r *reader) error {
 func (l *Log) create(st *store.Stored, parts uint64) error {
 	var id [8]byte
 	rand.Read(id[:])
-	h := header{id: binary.LittleEndian.Uint64(id[:]), first: 1}
+	h := header{format: format, id: binary.LittleEndian.Uint64(id[:]), first: 1}
 	w, err := l.newTemp(h)
 	for i := uint32(0); err == nil && i < uint32(parts); i++ {
 		err = w.whole(st, share{i, uint32(parts)})

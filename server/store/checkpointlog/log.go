@@ -108,17 +108,27 @@ func (l *Log) open() (err error) {
 	return nil
 }
 
-// Anchor makes the first image of a stream durable. Of a stream the log knows already it changes
-// nothing. Calls at the same time, and a Save beside them, share one sync. The context is not looked
-// at: a write that has begun can't be called off.
+// Anchor makes the first image of a stream durable, or its seat; see [store.Store]. Calls at the same
+// time, and a Save beside them, share one sync. The context is not looked at: a write that has begun
+// can't be called off.
 func (l *Log) Anchor(_ context.Context, change store.Change) error {
-	return l.commit(func(e *entry) { e.anchors = append(e.anchors, change) })
+	if change.Seat != nil {
+		if err := store.CheckSeat(change.Seat); err != nil {
+			return fmt.Errorf("collector %q: %w", change.Collector, err)
+		}
+	}
+	return l.commit(func(e *entry) { e.anchor(change) })
 }
 
 // Save makes a checkpoint durable; see [store.Store]. The context is not looked at.
 func (l *Log) Save(_ context.Context, c *store.Checkpoint) error {
 	if c.Number <= l.number {
 		return fmt.Errorf("checkpoint %d after checkpoint %d: numbers rise", c.Number, l.number)
+	}
+	for _, change := range c.Changes {
+		if change.Seat != nil {
+			return fmt.Errorf("collector %q: a seat in checkpoint %d; allowed: Anchor", change.Collector, c.Number)
+		}
 	}
 	err := l.commit(func(e *entry) { e.number, e.position, e.changes = c.Number, c.Position, c.Changes })
 	if err == nil {

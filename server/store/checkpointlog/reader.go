@@ -86,9 +86,6 @@ func (r *reader) peek(off, n int64) ([]byte, error) {
 	return r.window[off-r.at:][:n:n], nil
 }
 
-// keep says that bytes peeked at stay in use.
-func (r *reader) keep() { r.window = nil }
-
 // next returns the next frame and io.EOF at the end, where torn says whether an unfinished write
 // follows. What it returns aliases the reader. A *Damage is final.
 func (r *reader) next() (*entry, error) {

@@ -22,10 +22,14 @@ func (s share) has(collector string) bool {
 	return s.of == 1 || crc32.Checksum([]byte(collector), castagnoli)%s.of == s.index
 }
 
+func newStored() *store.Stored {
+	return &store.Stored{Images: map[string]*statemachine.Image{}, Seats: map[string]statemachine.SeatImage{}}
+}
+
 // replay applies the frames from where the reader stands to its end. Of streams outside of the share
 // it keeps nothing.
 func replay(r *reader, part share) (*store.Stored, error) {
-	st := &store.Stored{Images: map[string]*statemachine.Image{}}
+	st := newStored()
 	for {
 		e, err := r.next()
 		if err == io.EOF {
@@ -60,18 +64,20 @@ func apply(st *store.Stored, e *entry, part share, r *reader) error {
 				img = new(statemachine.Image)
 				st.Images[c.Collector] = img
 			}
-			if err := img.Apply(c.Delta); err != nil {
+			if err := img.Apply(bytes.Clone(c.Delta)); err != nil { // payloads alias it, and the window is used again
 				return &Damage{r.path, r.start, fmt.Sprintf("collector %q: %v", c.Collector, err)}
 			}
-			if len(img.Queue) > 0 {
-				r.keep() // its payloads alias the frame
-			}
+		}
+	}
+	for _, s := range e.seats {
+		if part.has(s.collector) {
+			st.Seats[s.collector] = s.image
 		}
 	}
 	return nil
 }
 
-// ownPayloads copies the payloads that are left, so that the frames they came in can go.
+// ownPayloads copies the payloads that are left, so that the deltas they came in can go.
 func ownPayloads(img *statemachine.Image) {
 	for i := range img.Queue {
 		img.Queue[i].Payload = bytes.Clone(img.Queue[i].Payload)

@@ -28,6 +28,12 @@ func wholeSize(st *store.Stored) int64 {
 			size += 20 + len(b.Payload)
 		}
 	}
+	for name, s := range st.Seats {
+		size += 4 + len(name) + len(s.Instance)
+		for _, retired := range s.Retired {
+			size += 1 + len(retired)
+		}
+	}
 	return int64(size)
 }
 
@@ -58,7 +64,7 @@ func (w *temp) write(b []byte) error {
 	return err
 }
 
-// whole writes a frame with the images of one share. Only the last one is the checkpoint: before it
+// whole writes a frame with the images and the seats of one share. Only the last one is the checkpoint: before it
 // the file does not hold all of it.
 func (w *temp) whole(st *store.Stored, part share) error {
 	var e entry
@@ -78,6 +84,11 @@ func (w *temp) whole(st *store.Stored, part share) error {
 	for i, end := range ends {
 		e.changes[i].Delta = w.buf[from:end]
 		from = end
+	}
+	for name, s := range st.Seats {
+		if part.has(name) {
+			e.seats = append(e.seats, seat{name, s})
+		}
 	}
 	w.seq++
 	return w.write(appendMark(e.appendFrame(nil, w.seq, w.seed), w.seq, w.seed))

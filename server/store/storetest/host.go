@@ -15,16 +15,17 @@ type host struct {
 	streams  map[string]*statemachine.Stream
 	next     uint64 // number of the next checkpoint
 	begun    uint64
-	saved    uint64 // what the store must hold: the last checkpoint, its position, the images
+	saved    uint64 // what the store must hold: the last checkpoint, its position, the images, the seats
 	position []byte
 	images   map[string]*statemachine.Image
+	seats    map[string]statemachine.SeatImage
 	pending  map[string]*statemachine.Image
 	pendingP []byte
 }
 
 func newHost(names ...string) *host {
 	h := &host{limits: statemachine.DefaultLimits(), next: 1, streams: map[string]*statemachine.Stream{},
-		images: map[string]*statemachine.Image{}}
+		images: map[string]*statemachine.Image{}, seats: map[string]statemachine.SeatImage{}}
 	h.limits.KeepPayloads, h.limits.History, h.limits.Ahead = true, 16, 16
 	for _, name := range names {
 		h.streams[name] = statemachine.New(&h.limits)
@@ -94,10 +95,26 @@ func (h *host) save(s store.Store, position []byte, names ...string) error {
 	return err
 }
 
-func (h *host) anchor(s store.Store, name string) error {
+func (h *host) anchor(s store.Store, name string) error { return h.anchorWith(s, name, nil) }
+
+// anchorWith stores the first image of a stream, and a seat when it is not nil.
+func (h *host) anchorWith(s store.Store, name string, seat *statemachine.SeatImage) error {
 	change, img := h.change(name)
-	h.images[name] = img
+	h.images[name], change.Seat = img, seat
+	h.sits(name, seat)
 	return s.Anchor(context.Background(), change)
+}
+
+// seat stores a seat alone.
+func (h *host) seat(s store.Store, name string, seat *statemachine.SeatImage) error {
+	h.sits(name, seat)
+	return s.Anchor(context.Background(), store.Change{Collector: name, Seat: seat})
+}
+
+func (h *host) sits(name string, seat *statemachine.SeatImage) {
+	if seat != nil {
+		h.seats[name] = statemachine.SeatImage{Instance: seat.Instance, Retired: slices.Clone(seat.Retired)}
+	}
 }
 
 // restore begins a new life from what a store holds.

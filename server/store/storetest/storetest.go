@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
@@ -21,7 +22,7 @@ type Check struct {
 
 // Checks is the contract.
 func Checks() []Check {
-	return []Check{
+	return append([]Check{
 		{"a first run holds nothing", firstRun},
 		{"the last checkpoint comes back whole", lastCheckpoint},
 		{"what a checkpoint does not name stays", unchanged},
@@ -33,7 +34,7 @@ func Checks() []Check {
 		{"lives follow each other", lives},
 		{"nothing is stored after Close", afterClose},
 		{"a Close beside Save and Anchor keeps what was promised", closedInMidWrite},
-	}
+	}, seatChecks()...)
 }
 
 // Run runs every check on a store of its own; open opens the store in a directory.
@@ -70,23 +71,26 @@ func life(open opener, live func(store.Store, *store.Stored) error) error {
 }
 
 // holds compares what a store gives back.
-func holds(open opener, number uint64, position []byte, images map[string]*statemachine.Image) error {
-	return life(open, func(_ store.Store, st *store.Stored) error {
-		return same(st, number, position, images)
-	})
+func holds(open opener, h *host) error {
+	return life(open, func(_ store.Store, st *store.Stored) error { return h.same(st) })
 }
 
-func same(st *store.Stored, number uint64, position []byte, images map[string]*statemachine.Image) error {
-	if st.Number != number {
-		return fmt.Errorf("checkpoint is %d, want %d", st.Number, number)
+func (h *host) same(st *store.Stored) error {
+	if st.Number != h.saved {
+		return fmt.Errorf("checkpoint is %d, want %d", st.Number, h.saved)
 	}
-	if string(st.Position) != string(position) || (st.Position == nil) != (position == nil) {
-		return fmt.Errorf("position is %q, want %q", st.Position, position)
+	if string(st.Position) != string(h.position) || (st.Position == nil) != (h.position == nil) {
+		return fmt.Errorf("position is %q, want %q", st.Position, h.position)
 	}
-	if len(st.Images) != len(images) {
-		return fmt.Errorf("%d images, want %d", len(st.Images), len(images))
+	if len(st.Images) != len(h.images) || len(st.Seats) != len(h.seats) {
+		return fmt.Errorf("%d images and %d seats, want %d and %d", len(st.Images), len(st.Seats), len(h.images), len(h.seats))
 	}
-	for name, want := range images {
+	for name, want := range h.seats {
+		if got, ok := st.Seats[name]; !ok || got.Instance != want.Instance || !slices.Equal(got.Retired, want.Retired) {
+			return fmt.Errorf("seat of %q is %q, want %q", name, got, want)
+		}
+	}
+	for name, want := range h.images {
 		got := st.Images[name]
 		if got == nil {
 			return fmt.Errorf("no image of %q", name)
@@ -109,7 +113,7 @@ func plain(img *statemachine.Image) statemachine.Image {
 
 func firstRun(open opener) error {
 	for range 2 {
-		if err := holds(open, 0, nil, nil); err != nil {
+		if err := holds(open, newHost()); err != nil {
 			return err
 		}
 	}
@@ -129,7 +133,7 @@ func lastCheckpoint(open opener) error {
 		}
 		return nil
 	})
-	return errors.Join(err, holds(open, h.saved, []byte("here"), h.images))
+	return errors.Join(err, holds(open, h))
 }
 
 func unchanged(open opener) error {
@@ -145,7 +149,7 @@ func unchanged(open opener) error {
 		}
 		return h.save(s, []byte("q")) // a checkpoint may change no stream at all
 	})
-	return errors.Join(err, holds(open, h.saved, []byte("q"), h.images))
+	return errors.Join(err, holds(open, h))
 }
 
 func positions(open opener) error {
@@ -156,7 +160,7 @@ func positions(open opener) error {
 	}
 	for _, p := range [][]byte{long, []byte("x"), nil} {
 		err := life(open, func(s store.Store, st *store.Stored) error { return h.save(s, p, "a") })
-		if err := errors.Join(err, holds(open, h.saved, p, h.images)); err != nil {
+		if err := errors.Join(err, holds(open, h)); err != nil {
 			return err
 		}
 	}
@@ -166,14 +170,14 @@ func positions(open opener) error {
 func anchors(open opener) error {
 	h := newHost("a", "b")
 	err := life(open, func(s store.Store, _ *store.Stored) error { return h.anchor(s, "a") })
-	if err := errors.Join(err, holds(open, 0, nil, h.images)); err != nil {
+	if err := errors.Join(err, holds(open, h)); err != nil {
 		return err
 	}
 	err = life(open, func(s store.Store, _ *store.Stored) error {
 		h.work("a", 4)
 		return errors.Join(h.save(s, []byte("p"), "a"), h.anchor(s, "b"))
 	})
-	return errors.Join(err, holds(open, h.saved, []byte("p"), h.images))
+	return errors.Join(err, holds(open, h))
 }
 
 func lateAnchor(open opener) error {
@@ -183,7 +187,7 @@ func lateAnchor(open opener) error {
 		h.work("a", 3)
 		return errors.Join(h.save(s, []byte("p"), "a"), s.Anchor(context.Background(), early))
 	})
-	return errors.Join(err, holds(open, h.saved, []byte("p"), h.images))
+	return errors.Join(err, holds(open, h))
 }
 
 func beside(open opener) error {
@@ -209,7 +213,7 @@ func beside(open opener) error {
 		all.Wait()
 		return errors.Join(err, errors.Join(errs...))
 	})
-	return errors.Join(err, holds(open, h.saved, []byte("p"), h.images))
+	return errors.Join(err, holds(open, h))
 }
 
 func buffers(open opener) error {
@@ -238,14 +242,14 @@ func buffers(open opener) error {
 		}
 		return nil
 	})
-	return errors.Join(err, holds(open, h.saved, []byte("position"), h.images))
+	return errors.Join(err, holds(open, h))
 }
 
 func lives(open opener) error {
 	h := newHost("a", "b")
 	for range 4 {
 		err := life(open, func(s store.Store, st *store.Stored) error {
-			if err := same(st, h.saved, h.position, h.images); err != nil {
+			if err := h.same(st); err != nil {
 				return err
 			}
 			if err := h.restore(st); err != nil {
@@ -259,7 +263,7 @@ func lives(open opener) error {
 			return err
 		}
 	}
-	return holds(open, h.saved, h.position, h.images)
+	return holds(open, h)
 }
 
 func afterClose(open opener) error {
@@ -278,10 +282,13 @@ func afterClose(open opener) error {
 	if s.Anchor(context.Background(), change) == nil {
 		return errors.New("Anchor after Close succeeds")
 	}
+	if s.Anchor(context.Background(), store.Change{Collector: "a", Seat: seatOf("i")}) == nil {
+		return errors.New("Anchor of a seat after Close succeeds")
+	}
 	if s.Save(context.Background(), h.checkpoint(nil, "a")) == nil {
 		return errors.New("Save after Close succeeds")
 	}
-	return holds(open, 0, nil, nil)
+	return holds(open, newHost())
 }
 
 // closedInMidWrite closes the store at a moment that the scheduler chooses: what was promised before
@@ -296,9 +303,10 @@ func closedInMidWrite(open opener) error {
 		return errors.Join(err, s.Close())
 	}
 	change, img := h.change("b")
+	change.Seat = seatOf("2", "1")
 	saving := make(chan struct{})
-	closed, anchored := make(chan error, 1), make(chan error, 1)
-	go func() { anchored <- s.Anchor(context.Background(), change) }()
+	closed, anchoring := make(chan error, 1), make(chan error, 1)
+	go func() { anchoring <- s.Anchor(context.Background(), change) }()
 	go func() {
 		<-saving
 		closed <- s.Close()
@@ -315,17 +323,21 @@ func closedInMidWrite(open opener) error {
 	if err := <-closed; err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	anchorErr := <-anchored
-	if anchorErr == nil {
+	anchorErr := <-anchoring
+	anchored := func() {
 		h.images["b"] = img
+		h.sits("b", change.Seat)
+	}
+	if anchorErr == nil {
+		anchored()
 	}
 	return life(open, func(_ store.Store, st *store.Stored) error {
 		if st.Images["b"] != nil && anchorErr != nil {
-			h.images["b"] = img // it failed, and may be stored all the same
+			anchored() // it failed, and may be stored all the same
 		}
 		if st.Number != h.saved && st.Number == h.begun {
 			h.complete(h.begun) // likewise
 		}
-		return same(st, h.saved, []byte("p"), h.images)
+		return h.same(st)
 	})
 }

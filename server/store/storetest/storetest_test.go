@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -25,17 +26,20 @@ type held struct {
 	number   uint64
 	position []byte
 	changes  []store.Change
+	seats    map[string]statemachine.SeatImage
+	back     func() // puts a seat that is kept back
 }
 
 func opening(bug string) opener {
-	h, mu := &held{}, &sync.Mutex{}
+	h, mu := &held{seats: map[string]statemachine.SeatImage{}}, &sync.Mutex{}
 	return func() (store.Store, error) { return &fake{bug: bug, mu: mu, held: h}, nil }
 }
 
 func (f *fake) Load(context.Context) (*store.Stored, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	st := &store.Stored{Number: f.held.number, Position: slices.Clone(f.held.position), Images: map[string]*statemachine.Image{}}
+	st := &store.Stored{Number: f.held.number, Position: slices.Clone(f.held.position), Images: map[string]*statemachine.Image{},
+		Seats: maps.Clone(f.held.seats)}
 	for _, c := range f.held.changes {
 		img := st.Images[c.Collector]
 		if img == nil || f.bug == "forgets the image before" {
@@ -68,6 +72,17 @@ func (f *fake) Anchor(_ context.Context, c store.Change) error {
 	if f.closed {
 		return errors.New("closed")
 	}
+	if c.Seat != nil && f.bug != "takes any seat" {
+		if err := store.CheckSeat(c.Seat); err != nil {
+			return err
+		}
+	}
+	if c.Seat != nil {
+		f.putSeat(c.Collector, *c.Seat)
+	}
+	if len(c.Delta) == 0 && f.bug != "takes a seat for an image" {
+		return nil
+	}
 	known := slices.ContainsFunc(f.held.changes, func(old store.Change) bool { return old.Collector == c.Collector })
 	if f.bug == "forgets anchors" || known && f.bug != "a late anchor wins" {
 		return nil
@@ -79,12 +94,39 @@ func (f *fake) Anchor(_ context.Context, c store.Change) error {
 	return nil
 }
 
+func (f *fake) putSeat(name string, img statemachine.SeatImage) {
+	old, seated := f.held.seats[name]
+	known := slices.ContainsFunc(f.held.changes, func(old store.Change) bool { return old.Collector == name })
+	if f.bug != "keeps a seat's list" {
+		img.Retired = slices.Clone(img.Retired)
+	}
+	switch f.bug {
+	case "keeps back a seat":
+		if f.held.back != nil {
+			f.held.back()
+		}
+		f.held.back = func() { f.held.seats[name] = img }
+		return
+	case "drops the retired":
+		img.Retired = nil
+	case "merges the retired":
+		img.Retired = slices.Concat(old.Retired, img.Retired)
+	}
+	if f.bug == "forgets seats" || f.bug == "the first seat stays" && seated ||
+		f.bug == "a seat comes with an image only" && known || f.bug == "a seat needs an image" && !known {
+		return
+	}
+	f.held.seats[name] = img
+}
+
 func (f *fake) Save(_ context.Context, c *store.Checkpoint) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.closed:
 		return errors.New("closed")
+	case f.bug != "takes seats in a checkpoint" && slices.ContainsFunc(c.Changes, func(c store.Change) bool { return c.Seat != nil }):
+		return errors.New("a seat")
 	case f.bug == "saves nothing":
 		return nil
 	case f.bug == "counts by itself":
@@ -95,6 +137,9 @@ func (f *fake) Save(_ context.Context, c *store.Checkpoint) error {
 	f.held.position = c.Position
 	if f.bug != "keeps buffers" {
 		f.held.position = slices.Clone(c.Position)
+	}
+	if f.bug == "a checkpoint clears seats" {
+		clear(f.held.seats)
 	}
 	if f.bug == "keeps changed streams only" {
 		f.held.changes = nil
@@ -150,6 +195,9 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 		"saves nothing", "saves half", "keeps changed streams only", "forgets the image before", "drops the position",
 		"makes up a position", "forgets anchors", "a late anchor wins", "an anchor is a checkpoint", "keeps buffers", "counts by itself",
 		"lives on", "always fails", "loses the last on Close",
+		"forgets seats", "keeps back a seat", "the first seat stays", "a seat comes with an image only", "a seat needs an image",
+		"drops the retired", "merges the retired", "keeps a seat's list", "a checkpoint clears seats", "takes any seat",
+		"takes a seat for an image", "takes seats in a checkpoint",
 	} {
 		t.Run(bug, func(t *testing.T) {
 			failed := run(bug)
