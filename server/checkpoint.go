@@ -66,7 +66,7 @@ func (p *pipeline) commit(ctx context.Context) {
 			return
 		}
 		for _, st := range next.streams {
-			p.server.memory.Add(-st.complete(next.checkpoint.Number, time.Now()))
+			st.complete(next.checkpoint.Number, time.Now(), &p.server.memory)
 		}
 		p.progress.end()
 		p.server.counters.checkpoints.Observe(time.Since(begin).Seconds())

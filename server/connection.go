@@ -20,23 +20,33 @@ const maxAuthLine = 4 << 10
 // errBye ends a connection after its last reply was sent.
 var errBye = errors.New("connection is over")
 
-// connection serves one collector in dialect 1: bytes become requests, requests become replies, in
-// the same order. One goroutine reads, decides and writes; with Durable a second one sends replies
-// that had to wait for a checkpoint.
+// connection serves one collector. In dialect 1 bytes become requests, requests become replies, in the same order; in
+// dialect 2 messages go both ways. One goroutine reads, decides and writes. What comes later is written by another one:
+// in dialect 1, with Durable, replies that had to wait for a checkpoint, in dialect 2 the ACKs.
 type connection struct {
 	server *Server
 	conn   net.Conn
-	parser protocol.Parser
 	input  input
 	arena  arena
 	out    outbox
-
-	stream  *stream              // nil until it is authenticated
-	session statemachine.Session // under stream.mu
+	stream *stream // nil until the peer is known
 
 	stopping atomic.Bool
-	batches  int // answered RECEIVED
-	commits  int // answered
+
+	// Dialect 1.
+	parser  protocol.Parser
+	session statemachine.Session // under stream.mu
+	batches int                  // answered RECEIVED
+	commits int                  // answered
+
+	// Dialect 2.
+	parser2 protocol.Parser2
+	number  uint64          // for the seat; 0: dialect 1
+	ready   bool            // it has had the seat
+	left    bool            // it has said BYE; written under stream.mu
+	over    atomic.Bool     // nothing more is read: it was taken over, or BYE was answered
+	window  uint64          // in bytes, as it was told; under stream.mu once it is ready
+	nacked  map[uint64]bool // wanted numbers that were refused for good: these it may skip
 }
 
 func newConnection(s *Server, conn net.Conn) *connection {
@@ -56,6 +66,28 @@ func (c *connection) serve() {
 	c.readWithin(c.server.options.AuthTimeout)
 	ctx, cancel := context.WithCancel(c.server.life)
 	defer cancel()
+	switch dialect, err := c.dialect(); {
+	case dialect == 2:
+		c.serve2(ctx, quiet)
+	case err == nil:
+		c.serve1(ctx, cancel, quiet)
+	}
+}
+
+// dialect reads until it is known.
+func (c *connection) dialect() (int, error) {
+	for {
+		if d := protocol.Dialect(c.input.unread()); d != 0 {
+			return d, nil
+		}
+		if err := c.read(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// serve1 serves a collector in dialect 1, as long as the connection lives.
+func (c *connection) serve1(ctx context.Context, cancel context.CancelFunc, quiet func()) {
 	c.run(ctx, c.authenticate) // ends without a stream, or with one and the seat
 	if c.stream == nil {
 		c.out.flush()
@@ -115,7 +147,7 @@ func (c *connection) read() error {
 	if c.stream != nil {
 		c.readWithin(c.server.options.IdleTimeout)
 	}
-	err := c.input.fill(c.conn)
+	err := c.input.fill(c.conn, 0)
 	if errors.Is(err, os.ErrDeadlineExceeded) && !c.stopping.Load() {
 		reason := "idle-timeout"
 		if c.stream == nil {
@@ -140,8 +172,10 @@ func (c *connection) name() string {
 }
 
 // readWithin bounds the reads that follow.
-func (c *connection) readWithin(d time.Duration) {
-	c.conn.SetReadDeadline(time.Now().Add(d))
+func (c *connection) readWithin(d time.Duration) { c.readBy(time.Now().Add(d)) }
+
+func (c *connection) readBy(t time.Time) {
+	c.conn.SetReadDeadline(t)
 	if c.stopping.Load() { // stop may have come between the two
 		c.stop()
 	}

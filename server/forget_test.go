@@ -128,3 +128,21 @@ func TestForgetOnALiveConnection(t *testing.T) {
 	c.eventually(3, "ACK:3")
 	require.Equal(t, []string{"a/1", "a/3"}, w.durable())
 }
+
+// In dialect 2 a collector that is connected hears by a new WELCOME what was given up: an ACK of numbers that it never
+// sent would make no sense to it.
+func TestForgetOnALiveSeat(t *testing.T) {
+	w := newWorld()
+	w.gaps = true
+	ts := start(t, w, nil)
+	c, _ := ts.seat("i", 1, 1)
+	c.batches(1, 2)
+	c.acked(2)
+	lost, err := ts.Forget(t.Context(), "a", 10)
+	require.NoError(t, err)
+	require.Equal(t, []statemachine.Range{{First: 3, Last: 9}}, lost)
+	c.expect("GOAWAY 500")
+	c.ended()
+	_, welcome := ts.seat("i", 10, 10)
+	require.EqualValues(t, 9, welcome.Received)
+}

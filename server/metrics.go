@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type counters struct {
 	replies            *prometheus.CounterVec
 	reply              map[protocol.Code]prometheus.Counter // of replies, without a search for each
 	refused            *prometheus.CounterVec
+	nacks              *prometheus.CounterVec
 	sinkFailures       *prometheus.CounterVec
 	checkpointFailures *prometheus.CounterVec
 	lost               *prometheus.CounterVec
@@ -39,6 +41,7 @@ func newCounters() *counters {
 		reply:              map[protocol.Code]prometheus.Counter{},
 		replies:            count("replies_total", "Replies to collectors, by code.", "code"),
 		refused:            count("connections_refused_total", "Connections the ingress ended, by reason.", "reason"),
+		nacks:              count("nacks_total", "Batches refused for good in dialect 2, by reason.", "reason"),
 		sinkFailures:       count("sink_failures_total", "Deliveries the sink did not take whole, by kind.", "kind"),
 		checkpointFailures: count("checkpoint_failures_total", "Tries of a checkpoint that failed, by part.", "part"),
 		lost:               count("lost_batches_total", "Numbers given up, by collector.", "collector"),
@@ -46,12 +49,19 @@ func newCounters() *counters {
 			Help: "Duration of checkpoints, from the barrier to completion.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
 		grumbling: map[string]*grumbling{},
 	}
-	for m := range protocol.Messages(1) {
-		if m.Code != 0 {
-			c.reply[m.Code] = c.replies.WithLabelValues(m.Code.String())
+	for dialect := 1; dialect <= 2; dialect++ {
+		for m := range protocol.Messages(dialect) {
+			if m.Code != 0 {
+				c.reply[m.Code] = c.replies.WithLabelValues(m.Code.String())
+			}
 		}
 	}
 	return c
+}
+
+// label is a code as the value of a label.
+func label(code protocol.Code) string {
+	return strings.ReplaceAll(strings.ToLower(code.String()), "_", "-")
 }
 
 // grumble logs a warning about what a collector or an unknown peer (who is empty) did, each kind once a
@@ -130,7 +140,7 @@ func (s *Server) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCol
 // Collect implements prometheus.Collector: register the server with a registry, or use Handler.
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	c := s.counters
-	for _, v := range []prometheus.Collector{c.replies, c.refused, c.sinkFailures, c.checkpointFailures, c.lost, c.checkpoints} {
+	for _, v := range []prometheus.Collector{c.replies, c.refused, c.nacks, c.sinkFailures, c.checkpointFailures, c.lost, c.checkpoints} {
 		v.Collect(ch)
 	}
 	streams := s.Streams()

@@ -66,14 +66,14 @@ func (s *Server) Forget(ctx context.Context, collector string, below uint64) ([]
 		st.rebased = st.machine.Last() + 1
 	}
 	rebased := st.rebased // by this call, or by one that did not wait
-	if st.connection != nil {
-		st.connection.session.Forget(below)
+	if c := st.connection; c != nil {
+		c.session.Forget(below)
+		if c.number != 0 && len(lost) > 0 {
+			c.startOver("an operator gave up batches")
+		}
 	}
 	st.mu.Unlock()
-	for _, r := range lost {
-		s.counters.lost.WithLabelValues(collector).Add(float64(r.Last-r.First) + 1)
-		s.log.Error("given up by an operator", "collector", collector, "first", r.First, "last", r.Last)
-	}
+	s.lose(collector, "given up by an operator", lost...)
 	s.pipeline.touched(st)
 	for { // until a checkpoint that began after the rebase has completed
 		_, completed, changed := st.watch()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark/tidemark/protocol"
 	"github.com/tidemark/tidemark/server/sink"
@@ -56,6 +57,8 @@ type Options struct {
 	// Backoff bounds the waits between tries of a sink or store that fails; default 100ms to 5s.
 	Backoff Backoff
 
+	// Name is what collectors are told of the server: its name and version; default "tidemark".
+	Name string
 	// Log gets the server's log; default slog.Default.
 	Log *slog.Logger
 	// Jitter yields numbers in [0, 1); default math/rand/v2. It is called by several goroutines.
@@ -82,6 +85,7 @@ func (o *Options) complete() error {
 	fallback(&o.IdleTimeout, time.Minute)
 	fallback(&o.WriteTimeout, 10*time.Second)
 	fallback(&o.Backoff, Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second})
+	fallback(&o.Name, "tidemark")
 	fallback(&o.Log, slog.Default())
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64
@@ -106,6 +110,9 @@ func (o *Options) complete() error {
 		if c.value < 0 {
 			return fmt.Errorf("server: %s is %d, allowed is 0 for the default, or more", c.name, c.value)
 		}
+	}
+	if len(o.Name) > protocol.MaxText || !utf8.ValidString(o.Name) {
+		return fmt.Errorf("server: Name is %.80q, allowed is UTF-8 of at most %d bytes", o.Name, protocol.MaxText)
 	}
 	for name, first := range o.First {
 		if first < 1 || first > statemachine.MaxNumber {

@@ -33,9 +33,13 @@ type outbox struct {
 
 	mu     sync.Mutex // never held during I/O
 	buf    []byte
-	held   []held // the first one is held back, the others wait behind it or are held back too
-	ending bool   // the server stops: nothing more is read
-	closed bool   // no reply will be added: the holder may go when held is empty
+	held   []held    // the first one is held back, the others wait behind it or are held back too
+	pushed push      // dialect 2: what is appended when the next write begins
+	kicked bool      // a flush is on its way
+	last   bool      // dialect 2: the last message was said
+	spoke  time.Time // when the last write began
+	ending bool      // the server stops: nothing more is read
+	closed bool      // no reply will be added: the holder may go when held is empty
 	err    error
 }
 
@@ -84,8 +88,13 @@ func (o *outbox) flush() error {
 	o.writing <- struct{}{}
 	defer func() { <-o.writing }()
 	o.mu.Lock()
+	o.kicked = false
+	o.appendPushed()
 	out, err := o.buf, o.err
 	o.buf = o.spare[:0]
+	if len(out) > 0 {
+		o.spoke = time.Now()
+	}
 	o.mu.Unlock()
 	o.spare = out
 	if len(out) == 0 || err != nil {

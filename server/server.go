@@ -26,6 +26,8 @@ type Server struct {
 	pipeline *pipeline
 	counters *counters
 	memory   atomic.Int64    // payload bytes held by all streams
+	numbers  atomic.Uint64   // of connections of dialect 2
+	seats    atomic.Int64    // taken by connections of dialect 2
 	life     context.Context // ends when nothing more may be delivered, stored or waited for
 	end      context.CancelFunc
 	lines    bool // the sink's records must not hold LF
@@ -76,8 +78,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		if machine.Committed() < machine.Received() {
 			since = time.Now()
 		}
-		st := &stream{name: name, machine: machine, behindSince: since, seat: make(chan struct{}, 1)}
+		st := &stream{name: name, machine: machine, behindSince: since, taken: make(chan struct{}, 1)}
 		st.anchorStored.Store(machine.Anchored())
+		st.seat, st.seatStored = statemachine.RestoreSeat(stored.Seats[name]), true
 		_, bytes := machine.Held()
 		s.memory.Add(bytes)
 		s.streams[name] = st
@@ -131,7 +134,7 @@ func (s *Server) stream(name string) *stream {
 	defer s.mu.Unlock()
 	st := s.streams[name]
 	if st == nil {
-		st = &stream{name: name, machine: statemachine.New(&s.options.Limits), seat: make(chan struct{}, 1)}
+		st = &stream{name: name, machine: statemachine.New(&s.options.Limits), taken: make(chan struct{}, 1)}
 		s.streams[name] = st
 	}
 	return st

@@ -14,6 +14,7 @@ import (
 type Status struct {
 	Collector  string      `json:"collector"`
 	Connected  bool        `json:"connected"`
+	Instance   string      `json:"instance,omitempty"` // whose numbers these are; dialect 2
 	Epoch      uint64      `json:"epoch"`
 	Anchored   bool        `json:"anchored"`
 	Committed  uint64      `json:"committed"` // what may be acknowledged
@@ -51,7 +52,7 @@ func (s *Server) status(st *stream, now time.Time) Status {
 	m := st.machine
 	held, bytes := m.Held()
 	status := Status{
-		Collector: st.name, Connected: len(st.seat) > 0, Epoch: m.Epoch(), Anchored: m.Anchored(),
+		Collector: st.name, Connected: len(st.taken) > 0, Instance: st.seat.Instance(), Epoch: m.Epoch(), Anchored: m.Anchored(),
 		Committed: m.Committed(), Watermark: m.Watermark(), Received: m.Received(),
 		Queue: m.Queued(), Held: held, HeldBytes: bytes, Missing: pairs(m.Missing()),
 		LagBatches: m.Received() - m.Committed(), Nacks: m.Nacks(), Halted: m.Halted(),

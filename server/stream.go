@@ -16,19 +16,25 @@ import (
 // and the one seat for a connection. No I/O is done while mu is held.
 type stream struct {
 	name string
-	seat chan struct{} // holds one token while a connection has the seat
+
+	// taken holds one token while the seat is: by a connection of dialect 1, or, while occupied is set, by those of
+	// dialect 2, which hand it on among themselves as seat says.
+	taken chan struct{}
 
 	anchoring sync.Mutex // held while the anchor is stored: an older image must not land on a newer one
 
 	mu          sync.Mutex
 	machine     *statemachine.Stream
+	seat        statemachine.Seat // of dialect 2
+	seatStored  bool              // the store has the seat as it is
+	occupied    bool
 	flying      []statemachine.Batch // the delivery in flight, while it is tried again
 	sinkError   error                // why the last delivery failed
 	behindSince time.Time            // since when the watermark has waited; zero: it does not
 	completed   uint64               // number of the last checkpoint that completed
 	rebased     uint64               // checkpoint from which on the last rebase is stored; 0: there was none
 	changed     chan struct{}        // closed when a checkpoint completes; nil: nobody waits
-	connection  *connection          // that has the seat
+	connection  *connection          // that writes; nil also while its seat is being stored
 	notBefore   time.Time            // no delivery before: the sink refused the last one
 
 	anchorStored atomic.Bool // asked for each batch, without the lock
@@ -40,14 +46,14 @@ type stream struct {
 // sit takes the seat, waiting a while for its holder to go.
 func (st *stream) sit(ctx context.Context, wait time.Duration) bool {
 	select {
-	case st.seat <- struct{}{}:
+	case st.taken <- struct{}{}:
 		return true
 	default:
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case st.seat <- struct{}{}:
+	case st.taken <- struct{}{}:
 		return true
 	case <-timer.C:
 		return false
@@ -65,7 +71,7 @@ func (st *stream) sits(c *connection) {
 
 func (st *stream) leave() {
 	st.sits(nil)
-	<-st.seat
+	<-st.taken
 }
 
 // anchor makes sure that the stream has a first number and that the store knows it, as must be
@@ -110,24 +116,25 @@ func (st *stream) watch() (committed, completed uint64, changed <-chan struct{})
 	return st.machine.Committed(), st.completed, st.changed
 }
 
-// complete closes checkpoint c, wakes who waits for it, and says how many payload bytes the stream
-// let go.
-func (st *stream) complete(c uint64, now time.Time) (released int64) {
+// complete closes checkpoint c, gives back the memory of the payloads that the stream lets go, and wakes who
+// waits for it: a collector that hears of it at once finds room.
+func (st *stream) complete(c uint64, now time.Time, memory *atomic.Int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	before := st.machine.Committed()
 	_, held := st.machine.Held()
 	st.machine.Complete(c)
 	_, left := st.machine.Held()
+	memory.Add(left - held)
 	if st.machine.Committed() == st.machine.Received() {
 		st.behindSince = time.Time{}
 	} else if st.machine.Committed() != before {
 		st.behindSince = now
 	}
 	st.completed = c
+	st.push()
 	if st.changed != nil {
 		close(st.changed)
 		st.changed = nil
 	}
-	return held - left
 }

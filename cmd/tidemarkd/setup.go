@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tidemark/tidemark/cmd/internal/version"
 	"github.com/tidemark/tidemark/config"
 	"github.com/tidemark/tidemark/protocol"
 	"github.com/tidemark/tidemark/server"
@@ -45,7 +46,7 @@ func (p *process) serverOptions() (*server.Options, error) {
 		Durable: o.Received == config.ReceivedDurable, ReceivedWait: o.ReceivedWait, RetryAfter: o.RetryAfter,
 		Packets: packets, MaxLineBytes: int(o.MaxLineBytes),
 		MaxConnections: o.MaxConnections, AuthTimeout: o.AuthTimeout, IdleTimeout: o.IdleTimeout, WriteTimeout: o.WriteTimeout,
-		CheckpointInterval: o.CheckpointInterval, Log: p.log,
+		CheckpointInterval: o.CheckpointInterval, Log: p.log, Name: "tidemarkd " + version.String(),
 	}, nil
 }
 
