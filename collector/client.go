@@ -1,194 +1,191 @@
 package collector
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
 
-// Options say where a Client sends to. Address and Token are needed; every other zero value means the default named
-// beside it.
-type Options struct {
-	Address string // HOST:PORT
-	Token   string
-
-	// Journal keeps what is not acknowledged; the client closes it. nil: nothing outlives the process, and numbers begin
-	// at 1.
-	Journal *Journal
-	// Window is how many records may be held at once, 1 to 4096; default 512. It must not be above the history of the
-	// ingress.
-	Window int
-	// Backoff bounds the waits between connections, and between tries of what was refused; default 100ms to 5s.
-	Backoff Backoff
-	// Timeout is how long a reply, a write and a dial may take; default 30s. It must be above the time for which the
-	// ingress may hold a reply back.
-	Timeout time.Duration
-	// Rejected is for how long REJECTED is tried again: our own last connection may linger; default 2m.
-	Rejected time.Duration
-
-	// Log tells of connections that end; default: nothing.
-	Log *slog.Logger
-	// Jitter yields numbers in [0, 1); default math/rand/v2.
-	Jitter func() float64
-	// Dial opens a connection; default: TCP to Address.
-	Dial func(context.Context) (net.Conn, error)
-}
-
-const (
-	maxWindow = 4096     // the history of an ingress by default
-	maxToken  = 4087     // an AUTH line has at most 4 KiB
-	maxBytes  = 64 << 20 // held at once, but always one record
-)
-
-func fallback[T comparable](value *T, standard T) {
-	var zero T
-	if *value == zero {
-		*value = standard
-	}
-}
-
-func (o *Options) complete() error {
-	fallback(&o.Window, 512)
-	fallback(&o.Backoff, Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second})
-	fallback(&o.Timeout, 30*time.Second)
-	fallback(&o.Rejected, 2*time.Minute)
-	fallback(&o.Log, slog.New(slog.DiscardHandler))
-	if o.Jitter == nil {
-		o.Jitter = rand.Float64
-	}
-	if o.Dial == nil {
-		dialer := net.Dialer{Timeout: o.Timeout, KeepAliveConfig: net.KeepAliveConfig{
-			Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
-		}}
-		o.Dial = func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", o.Address) }
-	}
-	if o.Window < 1 || o.Window > maxWindow {
-		return fmt.Errorf("collector: Window is %d, allowed is 1 to %d", o.Window, maxWindow)
-	}
-	if n := len(o.Token); n < 1 || n > maxToken || strings.Contains(o.Token, "\n") {
-		return fmt.Errorf("collector: Token has %d bytes, allowed are 1 to %d without an LF", n, maxToken)
-	}
-	return o.Backoff.check()
-}
+const byeTime = 2 * time.Second // Close waits so long for the last acknowledgements
 
 // Client sends records and holds each until it is acknowledged. Any number of goroutines may use it.
 type Client struct {
 	o       Options
-	sending sync.Mutex // one Send at a time gives numbers
+	life    context.Context // ends with the client
+	end     context.CancelFunc
+	sending chan struct{} // without a journal, one Send at a time gives ids
 
 	mu         sync.Mutex
-	core       *Core
+	core       dialect
+	next       uint64        // id of the next batch
+	records    uint64        // held in the beginning, and sent
+	unread     uint64        // acknowledged, and never in memory
 	changed    chan struct{} // closed, and made anew, when the watermark moves or the client ends
 	err        error         // why it ended
 	connected  bool
 	met        bool // there was a connection
 	reconnects uint64
+	renewals   uint64
 
-	wake chan struct{} // there may be something to write
-	end  context.CancelFunc
-	over chan struct{}
+	wake    chan struct{} // there may be something to write
+	closing chan struct{} // closed by Close
+	once    sync.Once
+	over    chan struct{}
 }
 
-// New makes a client and starts to send what its journal holds. On an error the journal is still the caller's.
-func New(o Options) (*Client, error) {
+// Dial makes a client and starts to send what its journal holds. It does not wait for a connection: those are made in
+// the background, whenever something is held, until Close or the end of ctx. On an error the journal is still the
+// caller's.
+func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	first, held := uint64(1), [][]byte(nil)
-	if o.Journal != nil {
-		first, held = o.Journal.Held()
+	core, err := o.dialect()
+	if err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{
-		o: o, core: NewCore(first, held, o.Window, o.Backoff, o.Jitter), changed: make(chan struct{}),
-		wake: make(chan struct{}, 1), end: cancel, over: make(chan struct{}),
+		o: o, core: core, next: 1, sending: make(chan struct{}, 1), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{}),
 	}
-	go c.run(ctx)
+	if o.Journal != nil {
+		_, c.next = o.Journal.Held()
+		c.records = o.Journal.Records()
+	}
+	c.life, c.end = context.WithCancel(ctx)
+	go c.run(c.life)
 	return c, nil
 }
 
-// Send numbers the records, stores them in the journal, and returns; they are sent meanwhile. It waits while the window
-// is full. An error is a *BadRecord, before anything of this call was numbered, or why the client or ctx ended: then
-// some of the first records may have been numbered. The client copies the records.
-func (c *Client) Send(ctx context.Context, records ...[]byte) error {
+// Send stores the records, durably if there is a journal, and returns; they are sent meanwhile. In dialect 2 they are one
+// batch, which is taken and acknowledged together, if they are no more than MaxBatch and BatchRecords, else as few as can
+// be; in dialect 1 each is one. The id is that of the last batch, for Wait; ids rise with each batch. Send waits while the buffer is full. An error is a *BadRecord, before anything was
+// stored, or why the client or ctx ended, and then a journal has nothing of the call; without one, the client may hold
+// some of its first records. The client copies the records.
+func (c *Client) Send(ctx context.Context, records ...[]byte) (id uint64, err error) {
 	return c.SendFrom(ctx, nil, records...)
 }
 
 // SendFrom is Send, and the journal also keeps the source: where the caller goes on behind these records, in its own
-// words. A crash leaves both or neither, if the records are no more than half of the window.
-func (c *Client) SendFrom(ctx context.Context, source []byte, records ...[]byte) error {
-	for i, record := range records {
-		if problem := unfit(record); problem != "" {
-			return &BadRecord{i, problem}
-		}
+// words. A crash leaves both or neither.
+func (c *Client) SendFrom(ctx context.Context, source []byte, records ...[]byte) (id uint64, err error) {
+	if bad := c.core.unfit(records); bad != nil {
+		return 0, bad
 	}
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	for len(records) > 0 {
-		part := records[:min(len(records), max(1, c.o.Window/2))]
-		records = records[len(part):]
-		if err := c.produce(ctx, source, part); err != nil {
-			return err
-		}
+	if len(records) == 0 {
+		return c.last(), nil
 	}
-	return nil
-}
-
-func unfit(record []byte) string {
-	if len(record) > MaxRecord {
-		return "it has " + strconv.Itoa(len(record)) + " bytes, allowed are " + strconv.Itoa(MaxRecord)
+	if err := c.await(ctx, func() bool { return true }); err != nil {
+		return 0, err // it has ended
 	}
-	if at := bytes.IndexByte(record, '\n'); at >= 0 {
-		return "it holds an LF at byte " + strconv.Itoa(at) + ", which ends a record"
-	}
-	return ""
-}
-
-// produce waits for room, stores the records, and hands them to the core.
-func (c *Client) produce(ctx context.Context, source []byte, records [][]byte) error {
-	size := 0
-	for _, record := range records {
-		size += len(record)
-	}
-	err := c.await(ctx, func() bool {
-		held, bytes := c.core.Held()
-		return held == 0 || held+len(records) <= c.o.Window && bytes+int64(size) <= maxBytes
-	})
-	if err != nil {
-		return err
-	}
+	batches := c.core.batches(records)
 	if c.o.Journal != nil {
-		if err := c.o.Journal.Append(source, records); err != nil {
-			c.fail(err)
-			return err
-		}
+		return c.store(ctx, source, batches)
 	}
-	room := make([]byte, 0, size)
+	for len(batches) > 0 {
+		n := min(len(batches), max(1, c.o.Window/2))
+		if id, err = c.produce(ctx, batches[:n]); err != nil {
+			return 0, err
+		}
+		batches = batches[n:]
+	}
+	return id, nil
+}
+
+// store puts batches into the journal, from which they are read when there is room for them.
+func (c *Client) store(ctx context.Context, source []byte, batches []Batch) (id uint64, err error) {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	first, err := c.o.Journal.Append(both, source, batches)
+	if err != nil {
+		if both.Err() == nil { // the disk's fault
+			c.fail(err)
+		}
+		return 0, errors.Join(ctx.Err(), c.reason(err, ctx))
+	}
+	id = first + uint64(len(batches)) - 1
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, record := range records {
-		at := len(room)
-		room = append(room, record...)
-		c.core.Produce(room[at:len(room):len(room)])
+	c.next = max(c.next, id+1)
+	c.produced(batches)
+	return id, nil
+}
+
+// reason is why the client ended, when that is why a call failed.
+func (c *Client) reason(err error, ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.isClosing():
+		return ErrClosed
+	}
+	return err
+}
+
+// produce waits for room in memory, and hands the batches to the core.
+func (c *Client) produce(ctx context.Context, batches []Batch) (id uint64, err error) {
+	select {
+	case c.sending <- struct{}{}:
+		defer func() { <-c.sending }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	size := int64(0)
+	for _, b := range batches {
+		size += int64(len(b.Payload))
+	}
+	err = c.await(ctx, func() bool {
+		held, bytes := c.core.Held()
+		return held == 0 || held+len(batches) <= c.o.Window && bytes+size <= maxBytes
+	})
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range batches {
+		if err := c.core.load(c.next, b); err != nil {
+			return 0, err
+		}
+		c.next++
+	}
+	c.produced(batches)
+	return c.next - 1, nil
+}
+
+// produced counts; the caller holds mu.
+func (c *Client) produced(batches []Batch) {
+	for _, b := range batches {
+		c.records += uint64(b.Records)
 	}
 	signal(c.wake)
-	return nil
 }
 
-// Wait returns when everything is acknowledged, or why that will not be.
-func (c *Client) Wait(ctx context.Context) error {
-	return c.await(ctx, func() bool { held, _ := c.core.Held(); return held == 0 })
+// last is the highest id that Send returned or the journal had.
+func (c *Client) last() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next - 1
 }
 
-// Done is closed when the client has ended, by Close or by what no new connection can cure; Wait then returns why.
+// Wait returns when the batch with this id is acknowledged, or why that will not be.
+func (c *Client) Wait(ctx context.Context, id uint64) error {
+	return c.await(ctx, func() bool { return c.core.Watermark() >= id })
+}
+
+// Flush returns when everything is acknowledged that was sent before the call, or was in the journal, or why that will
+// not be.
+func (c *Client) Flush(ctx context.Context) error { return c.Wait(ctx, c.last()) }
+
+// Done is closed when the client has ended, by Close or by what no new connection can cure; Flush then returns why.
 func (c *Client) Done() <-chan struct{} { return c.over }
 
 // await waits for a condition of the core.
@@ -211,20 +208,42 @@ func (c *Client) await(ctx context.Context, holds func() bool) error {
 // Status is what people may want to know of a client.
 type Status struct {
 	Stats
-	Reconnects uint64 // connections after the first
-	Connected  bool
+	Reconnects  uint64 // connections after the first
+	Renewals    uint64 // how often all that was held got new numbers: each may have brought duplicates
+	Connected   bool
+	BufferBytes int64 // of the journal, on disk
+	BufferFull  bool  // a Send waits for room in the journal or on its disk
 }
 
 // Status is the state of now.
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Status{c.core.Stats(), c.reconnects, c.connected}
+	s := Status{Stats: c.core.Stats(), Reconnects: c.reconnects, Renewals: c.renewals, Connected: c.connected}
+	s.Records = c.records
+	s.Acknowledged += c.unread
+	if c.o.Journal != nil {
+		s.BufferBytes, s.BufferFull = c.o.Journal.Usage()
+	}
+	return s
 }
 
-// Close ends the connection and closes the journal; it does not wait for acknowledgements. What is not acknowledged
-// stays in the journal.
+// Close ends the connection and closes the journal. In dialect 2 it says BYE, and waits up to 2 s for the acknowledgement
+// of what was sent. What is not acknowledged stays in the journal; without one it is lost: Flush before.
 func (c *Client) Close() error {
+	c.once.Do(func() { close(c.closing) })
+	c.mu.Lock()
+	wait := c.connected && c.err == nil && c.core.bye()
+	c.mu.Unlock()
+	if wait {
+		signal(c.wake)
+		timer := time.NewTimer(byeTime)
+		defer timer.Stop()
+		select {
+		case <-c.over:
+		case <-timer.C:
+		}
+	}
 	c.end()
 	<-c.over
 	c.fail(ErrClosed)
@@ -259,71 +278,20 @@ func signal(c chan struct{}) {
 	}
 }
 
-// run connects again and again, while there is something to send.
-func (c *Client) run(ctx context.Context) {
-	defer close(c.over)
-	failures, rejected := 0, time.Time{}
-	for c.pending(ctx) {
-		before := c.watermark()
-		err := c.converse(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case !errors.Is(err, ErrRejected):
-			rejected = time.Time{}
-		case rejected.IsZero():
-			rejected = time.Now()
-		}
-		if fatal(err) || !rejected.IsZero() && time.Since(rejected) >= c.o.Rejected {
-			c.fail(err)
-			return
-		}
-		if failures++; c.watermark() > before {
-			failures = 1
-		}
-		if !c.retry(ctx, err, c.o.Backoff.Wait(failures, c.o.Jitter())) {
-			return
-		}
-	}
-}
-
-// retry waits for the next connection, which nobody needs while nothing is held.
-func (c *Client) retry(ctx context.Context, err error, wait time.Duration) bool {
-	if !c.holds() {
-		return true
-	}
-	c.o.Log.Warn("connection ended: what is not acknowledged will be sent again", "error", err.Error(), "again", wait.String())
-	select {
-	case <-time.After(wait):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (c *Client) holds() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held, _ := c.core.Held()
-	return held > 0
-}
-
-// pending waits until something is held; false: the client has ended.
-func (c *Client) pending(ctx context.Context) bool {
-	for {
-		if c.holds() && ctx.Err() == nil {
-			return true
-		}
-		select {
-		case <-c.wake:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
+// holds tells whether something is not acknowledged; the caller holds mu.
+func (c *Client) holds() bool { return c.core.Watermark()+1 < c.next }
 
 func (c *Client) watermark() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.core.Watermark()
+}
+
+// ended is why a client that was not closed can't go on, now that its ctx is over.
+func (c *Client) ended(ctx context.Context) {
+	select {
+	case <-c.closing:
+	default:
+		c.fail(fmt.Errorf("collector: %w", context.Cause(ctx)))
+	}
 }

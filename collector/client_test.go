@@ -14,12 +14,17 @@ import (
 
 // options are those of a client of a peer; no jitter.
 func (p *peer) options() Options {
-	return Options{Token: "token", Dial: p.dial, Jitter: func() float64 { return 0 }}
+	return Options{Dialect: 1, Token: "token", Dial: p.dial, Jitter: func() float64 { return 0 }}
+}
+
+func send(c *Client, records ...[]byte) error {
+	_, err := c.Send(context.Background(), records...)
+	return err
 }
 
 func startClient(t *testing.T, o Options) *Client {
 	t.Helper()
-	c, err := New(o)
+	c, err := Dial(context.Background(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -30,7 +35,7 @@ func TestClientSends(t *testing.T) {
 		p := newPeer(t)
 		c := startClient(t, p.options())
 		record := []byte("a\r")
-		require.NoError(t, c.Send(t.Context(), record, []byte("")))
+		require.NoError(t, send(c, record, []byte("")))
 		record[0] = 'x' // the client has its own
 		s := p.next()
 		s.expect("__BATCH__:1:a\r", "__BATCH__:2:")
@@ -39,11 +44,11 @@ func TestClientSends(t *testing.T) {
 		s.say("ACK:1")
 		s.expect("__COMMIT__:2")
 		s.say("ACK:2")
-		require.NoError(t, c.Wait(t.Context()))
-		require.Equal(t, Status{Stats{Records: 2, Acknowledged: 2, Sent: 2}, 0, true}, c.Status())
+		require.NoError(t, c.Flush(t.Context()))
+		require.Equal(t, Status{Stats: Stats{Records: 2, Acknowledged: 2, Sent: 2}, Connected: true}, c.Status())
 		require.NoError(t, c.Close())
-		require.ErrorIs(t, c.Send(t.Context(), []byte("b")), ErrClosed)
-		require.ErrorIs(t, c.Wait(t.Context()), ErrClosed)
+		require.ErrorIs(t, send(c, []byte("b")), ErrClosed)
+		require.ErrorIs(t, c.Flush(t.Context()), ErrClosed)
 	})
 }
 
@@ -54,17 +59,17 @@ func TestClientDialsWhenNeeded(t *testing.T) {
 		c := startClient(t, p.options())
 		synctest.Wait()
 		require.Empty(t, p.conns, "nothing is held")
-		require.NoError(t, c.Send(t.Context(), []byte("a")))
+		require.NoError(t, send(c, []byte("a")))
 		s := p.next()
 		go s.serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 		s.conn.Close()
 		synctest.Wait()
 		require.Empty(t, p.conns)
 		before := time.Now()
-		require.NoError(t, c.Send(t.Context(), []byte("b")))
+		require.NoError(t, send(c, []byte("b")))
 		go p.next().serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 		require.Less(t, time.Since(before), 10*time.Millisecond)
 		require.Equal(t, uint64(1), c.Status().Reconnects)
 	})
@@ -93,10 +98,10 @@ func TestB34UnknownOutcome(t *testing.T) {
 			t.Run(wait+" "+end, func(t *testing.T) {
 				p := newPeer(t)
 				c := startClient(t, Options{
-					Address: p.listen(), Token: "token", Timeout: 100 * time.Millisecond,
+					Dialect: 1, Address: p.listen(), Token: "token", Timeout: 100 * time.Millisecond,
 					Backoff: Backoff{Min: time.Millisecond, Max: 5 * time.Millisecond},
 				})
-				require.NoError(t, c.Send(t.Context(), []byte("a"), []byte("b")))
+				require.NoError(t, send(c, []byte("a"), []byte("b")))
 				for range 3 {
 					s := <-p.conns
 					until(s)
@@ -109,7 +114,7 @@ func TestB34UnknownOutcome(t *testing.T) {
 				s.say("RECEIVED", "RECEIVED")
 				s.expect("__COMMIT__:1")
 				s.say("ACK:2")
-				require.NoError(t, c.Wait(t.Context()))
+				require.NoError(t, c.Flush(t.Context()))
 				require.NoError(t, c.Close())
 				s.conn.Close()
 			})
@@ -130,7 +135,7 @@ func TestClientBacksOff(t *testing.T) {
 		o := p.options()
 		o.Backoff = Backoff{Min: 100 * time.Millisecond, Max: time.Second}
 		c := startClient(t, o)
-		require.NoError(t, c.Send(t.Context(), []byte("a"), []byte("b")))
+		require.NoError(t, send(c, []byte("a"), []byte("b")))
 		before := time.Now()
 		for _, want := range []int{0, 100, 200, 400, 800, 1000, 1000} {
 			s := p.next() // being let in is no progress
@@ -149,7 +154,7 @@ func TestClientBacksOff(t *testing.T) {
 		s = p.next()
 		require.Equal(t, 100*time.Millisecond, time.Since(before))
 		go s.serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 	})
 }
 
@@ -157,7 +162,7 @@ func TestClientHonoursQueueFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		c := startClient(t, p.options())
-		require.NoError(t, c.Send(t.Context(), []byte("a"), []byte("b")))
+		require.NoError(t, send(c, []byte("a"), []byte("b")))
 		s := p.next()
 		s.expect("__BATCH__:1:a", "__BATCH__:2:b")
 		before := time.Now()
@@ -166,7 +171,7 @@ func TestClientHonoursQueueFull(t *testing.T) {
 		require.Equal(t, 1234*time.Millisecond, time.Since(before))
 		s.say("RECEIVED")
 		go s.serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 	})
 }
 
@@ -175,14 +180,14 @@ func TestClientTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		c := startClient(t, p.options())
-		require.NoError(t, c.Send(t.Context(), []byte("a")))
+		require.NoError(t, send(c, []byte("a")))
 		s := p.next()
 		go s.serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 		<-time.After(time.Hour)
 		require.True(t, c.Status().Connected)
 		s.conn.Close()
-		require.NoError(t, c.Send(t.Context(), []byte("b")))
+		require.NoError(t, send(c, []byte("b")))
 		s = p.next()
 		s.expect("__BATCH__:2:b")
 		before := time.Now()
@@ -190,7 +195,7 @@ func TestClientTimesOut(t *testing.T) {
 		require.Equal(t, 30*time.Second, time.Since(before))
 		s = p.next()
 		go s.serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 	})
 }
 
@@ -199,10 +204,10 @@ func TestClientRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		c := startClient(t, p.options())
-		require.NoError(t, c.Send(t.Context(), []byte("a")))
+		require.NoError(t, send(c, []byte("a")))
 		begin := time.Now()
 		ended := make(chan error, 1)
-		go func() { ended <- c.Wait(t.Context()) }()
+		go func() { ended <- c.Flush(t.Context()) }()
 		for {
 			select {
 			case s := <-p.conns:
@@ -224,12 +229,12 @@ func TestClientFatal(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPeer(t)
 			c := startClient(t, p.options())
-			require.NoError(t, c.Send(t.Context(), []byte("a")))
+			require.NoError(t, send(c, []byte("a")))
 			s := <-p.conns
 			s.expect("__AUTH__:token")
 			s.say(reply)
-			require.ErrorContains(t, c.Wait(t.Context()), want)
-			require.ErrorContains(t, c.Send(t.Context(), []byte("b")), want)
+			require.ErrorContains(t, c.Flush(t.Context()), want)
+			require.ErrorContains(t, send(c, []byte("b")), want)
 			<-c.Done()
 			synctest.Wait()
 			require.Empty(t, p.conns, "it is not tried again")
@@ -243,13 +248,13 @@ func TestClientGarbage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPeer(t)
 			c := startClient(t, p.options())
-			require.NoError(t, c.Send(t.Context(), []byte("a"), []byte("b")))
+			require.NoError(t, send(c, []byte("a"), []byte("b")))
 			s := p.next()
 			s.expect("__BATCH__:1:a", "__BATCH__:2:b")
 			s.conn.Write([]byte(reply + "\n"))
 			s.conn.Close()
 			go p.next().serve()
-			require.NoError(t, c.Wait(t.Context()))
+			require.NoError(t, c.Flush(t.Context()))
 			require.Equal(t, uint64(2), c.Status().Resent)
 		})
 	}
@@ -262,14 +267,14 @@ func TestB33ClientChecksTheWatermark(t *testing.T) {
 		o := p.options()
 		o.Window = 1
 		c := startClient(t, o)
-		require.NoError(t, c.Send(t.Context(), []byte("a")))
+		require.NoError(t, send(c, []byte("a")))
 		s := p.next()
 		s.expect("__BATCH__:1:a")
 		s.say("RECEIVED")
 		s.expect("__COMMIT__:1")
 		s.say("ACK:2")
 		var overdrawn *Overdrawn
-		require.ErrorAs(t, c.Wait(t.Context()), &overdrawn)
+		require.ErrorAs(t, c.Flush(t.Context()), &overdrawn)
 		require.Zero(t, c.Status().Acknowledged)
 	})
 }
@@ -279,7 +284,7 @@ func TestClientRefusesBadRecords(t *testing.T) {
 		p := newPeer(t)
 		c := startClient(t, p.options())
 		for problem, record := range map[string][]byte{"LF at byte 1": []byte("a\nb"), "allowed are 4194274": make([]byte, MaxRecord+1)} {
-			err := c.Send(t.Context(), []byte("good"), record)
+			err := send(c, []byte("good"), record)
 			var bad *BadRecord
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, 1, bad.Index)
@@ -287,9 +292,9 @@ func TestClientRefusesBadRecords(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Empty(t, p.conns, "nothing of such a call is sent")
-		require.NoError(t, c.Send(t.Context(), make([]byte, MaxRecord)))
+		require.NoError(t, send(c, make([]byte, MaxRecord)))
 		go p.next().serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 	})
 }
 
@@ -301,15 +306,15 @@ func TestClientWaitsForRoom(t *testing.T) {
 		c := startClient(t, o)
 		ctx, cancel := context.WithCancel(t.Context())
 		sent := make(chan error, 1)
-		go func() { sent <- c.Send(ctx, []byte("a"), []byte("b"), []byte("c")) }()
+		go func() { _, err := c.Send(ctx, []byte("a"), []byte("b"), []byte("c")); sent <- err }()
 		synctest.Wait()
 		require.Equal(t, uint64(2), c.Status().Records)
 		cancel()
 		require.ErrorIs(t, <-sent, context.Canceled)
 		go p.next().serve()
-		require.NoError(t, c.Wait(t.Context()))
-		require.NoError(t, c.Send(t.Context(), []byte("c")), "a call that was given up leaves no gap")
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
+		require.NoError(t, send(c, []byte("c")), "a call that was given up leaves no gap")
+		require.NoError(t, c.Flush(t.Context()))
 	})
 }
 
@@ -320,7 +325,8 @@ func TestClientGoesOn(t *testing.T) {
 	o := p.options()
 	o.Journal = openJournal(t, dir)
 	c := startClient(t, o)
-	require.NoError(t, c.SendFrom(t.Context(), []byte("here"), []byte("a"), []byte("b"), []byte("c")))
+	_, err := c.SendFrom(t.Context(), []byte("here"), []byte("a"), []byte("b"), []byte("c"))
+	require.NoError(t, err)
 	s := p.next()
 	s.expect("__BATCH__:1:a", "__BATCH__:2:b", "__BATCH__:3:c")
 	s.say("RECEIVED", "RECEIVED", "RECEIVED")
@@ -334,13 +340,13 @@ func TestClientGoesOn(t *testing.T) {
 	o.Journal = openJournal(t, dir)
 	require.Equal(t, "here", string(o.Journal.Source()))
 	c = startClient(t, o)
-	require.NoError(t, c.Send(t.Context(), []byte("d")))
+	require.NoError(t, send(c, []byte("d")))
 	s = p.next()
 	s.expect("__BATCH__:2:b", "__BATCH__:3:c", "__BATCH__:4:d")
 	s.say("RECEIVED", "RECEIVED", "RECEIVED")
 	s.expect("__COMMIT__:2")
 	s.say("ACK:4")
-	require.NoError(t, c.Wait(t.Context()))
+	require.NoError(t, c.Flush(t.Context()))
 }
 
 // A journal that can't be written to ends the client, and what it could not store was never sent.
@@ -350,8 +356,8 @@ func TestClientWithoutDisk(t *testing.T) {
 	o.Journal = openJournal(t, t.TempDir())
 	c := startClient(t, o)
 	require.NoError(t, o.Journal.f.Close())
-	require.ErrorIs(t, c.Send(t.Context(), []byte("a")), os.ErrClosed)
-	require.ErrorIs(t, c.Wait(t.Context()), os.ErrClosed)
+	require.ErrorIs(t, send(c, []byte("a")), os.ErrClosed)
+	require.ErrorIs(t, c.Flush(t.Context()), os.ErrClosed)
 	require.Empty(t, p.conns)
 }
 
@@ -362,10 +368,16 @@ func TestOptions(t *testing.T) {
 		"window":  func(o *Options) { o.Window = 4097 },
 		"window2": func(o *Options) { o.Window = -1 },
 		"backoff": func(o *Options) { o.Backoff = Backoff{Min: 2, Max: 1} },
+		"dialect": func(o *Options) { o.Dialect = 3 },
+		"batch":   func(o *Options) { o.BatchRecords = -1 },
+		"name":    func(o *Options) { o.Collector = "a b" },
+		"no name": func(o *Options) { o.Collector = "" },
+		"dots":    func(o *Options) { o.Collector = ".." },
+		"utf-8":   func(o *Options) { o.Token = "\xff" },
 	} {
-		o := Options{Address: "127.0.0.1:1", Token: "token"}
+		o := Options{Address: "127.0.0.1:1", Collector: "a", Token: "token"}
 		change(&o)
-		_, err := New(o)
+		_, err := Dial(t.Context(), o)
 		require.Error(t, err, name)
 	}
 }
@@ -383,9 +395,9 @@ func TestClientDialFails(t *testing.T) {
 			return p.dial(ctx)
 		}
 		c := startClient(t, o)
-		require.NoError(t, c.Send(t.Context(), []byte("a")))
+		require.NoError(t, send(c, []byte("a")))
 		go p.next().serve()
-		require.NoError(t, c.Wait(t.Context()))
+		require.NoError(t, c.Flush(t.Context()))
 		require.Zero(t, c.Status().Reconnects)
 	})
 }

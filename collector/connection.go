@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,8 @@ import (
 )
 
 const (
-	writeSize = 256 << 10 // requests gathered for one write
-	readSize  = 32 << 10
+	writeSize = 256 << 10              // requests gathered for one write
+	readSize  = protocol.MaxJSON + 512 // more than the longest message of the ingress
 )
 
 // converse lives as long as one connection. It tells why the connection ended; all that is held must be sent again.
@@ -26,7 +25,7 @@ func (c *Client) converse(parent context.Context) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	defer conn.Close()
 	c.mu.Lock()
-	hello := c.core.Connect(nil, c.o.Token)
+	hello := c.core.connect(c.next)
 	c.expect(conn)
 	c.mu.Unlock()
 	read := make(chan struct{})
@@ -54,6 +53,9 @@ func (c *Client) write(ctx context.Context, conn net.Conn, buf []byte) error {
 		if cap(buf) > 2*writeSize {
 			buf = nil
 		}
+		if err := c.prepare(conn); err != nil {
+			return err
+		}
 		c.mu.Lock()
 		waited := c.core.Waiting()
 		buf = c.core.Send(buf[:0], time.Now(), writeSize)
@@ -61,7 +63,11 @@ func (c *Client) write(ctx context.Context, conn net.Conn, buf []byte) error {
 			c.expect(conn)
 		}
 		wake, timed := c.core.Wake()
+		overdue := c.core.overdue()
 		c.mu.Unlock()
+		if overdue {
+			return errAway
+		}
 		if len(buf) > 0 {
 			continue
 		}
@@ -71,12 +77,69 @@ func (c *Client) write(ctx context.Context, conn net.Conn, buf []byte) error {
 	}
 }
 
+// prepare does what the disk has to do before more is sent: new numbers are stored, and what there is room for is read.
+func (c *Client) prepare(conn net.Conn) error {
+	c.mu.Lock()
+	numbers, unstored := c.core.unstored()
+	c.mu.Unlock()
+	if unstored {
+		if c.o.Journal != nil {
+			if err := c.o.Journal.Number(numbers); full(err) {
+				return err // and again with the next connection
+			} else if err != nil {
+				c.fail(err)
+				return err
+			}
+		}
+		c.mu.Lock()
+		c.core.stored()
+		c.expect(conn)
+		c.welcomed()
+		c.mu.Unlock()
+	}
+	if c.o.Journal == nil {
+		return nil
+	}
+	for more := true; more; {
+		var err error
+		if more, err = c.load(); err != nil {
+			c.fail(err)
+			return err
+		}
+	}
+	return nil
+}
+
+// load brings one more batch from the journal into memory, if there is room and one is there.
+func (c *Client) load() (more bool, err error) {
+	c.mu.Lock()
+	roomy := c.core.roomy()
+	c.mu.Unlock()
+	if !roomy {
+		return false, nil
+	}
+	id, b, ok, err := c.o.Journal.Read()
+	if !ok || err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id <= c.core.Watermark() { // acknowledged meanwhile
+		c.unread += uint64(b.Records)
+		return true, nil
+	}
+	c.next = max(c.next, id+1) // its Send may not have returned
+	return true, c.core.load(id, b)
+}
+
 // lastWords waits a moment for the reader: why the peer closed, if it said so, stands in what is still to be read.
 func (c *Client) lastWords(ctx context.Context, err error) error {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(time.Second):
+	case <-timer.C:
 		return err
 	}
 }
@@ -98,50 +161,59 @@ func (c *Client) pause(ctx context.Context, wake time.Time, timed bool) error {
 	return nil
 }
 
-// expect bounds the time to the next reply, if one is due; the caller holds mu, so that reader and writer agree.
+// expect bounds the time to the next message, if one is due; the caller holds mu, so that reader and writer agree.
 func (c *Client) expect(conn net.Conn) {
 	until := time.Time{}
-	if c.core.Waiting() {
-		until = time.Now().Add(c.o.Timeout)
+	if d := c.core.patience(c.o.Timeout); d > 0 {
+		until = time.Now().Add(d)
 	}
 	conn.SetReadDeadline(until)
 }
 
-// read takes replies until the connection ends. An end of it, however it looks, tells nothing of what was sent.
+// read takes what the ingress says until the connection ends. An end of it, however it looks, tells nothing of what was
+// sent.
 func (c *Client) read(conn net.Conn) error {
 	buf := make([]byte, 0, readSize)
 	for {
 		n, err := conn.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		used, bad := c.take(conn, buf)
-		if bad != nil {
-			return bad
+		for bad, used := error(nil), 1; used > 0; {
+			if used, bad = c.take(conn, buf); bad != nil && !c.skips(bad) {
+				return bad
+			}
+			buf = buf[:copy(buf, buf[used:])]
+			if bad == nil {
+				break
+			}
 		}
 		if err != nil {
 			return err
 		}
-		buf = buf[:copy(buf, buf[used:])]
 		if len(buf) == cap(buf) {
-			return fmt.Errorf("%w: a line of more than %d bytes", ErrUnexpected, readSize)
+			return fmt.Errorf("%w: a message of more than %d bytes", ErrUnexpected, readSize)
 		}
 	}
 }
 
-// take hands all whole lines to the core, and tells how many bytes they are.
+// skips asks what to do with a batch that was refused for good, and gives it up if the answer is yes.
+func (c *Client) skips(err error) bool {
+	var refused *Refused
+	if !errors.As(err, &refused) || refused.ID == 0 || c.o.Dialect == 1 || c.o.OnRefused == nil || !c.o.OnRefused(refused) {
+		return false
+	}
+	c.o.Log.Error("a batch was refused for good and is given up", "batch", refused.Number, "records", refused.Batch.Records, "error", refused.Error())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.core.skip(refused.ID)
+	signal(c.wake)
+	return true
+}
+
+// take hands all whole messages to the core, up to the first error, and tells how many bytes they are.
 func (c *Client) take(conn net.Conn, buf []byte) (used int, err error) {
 	c.mu.Lock()
 	before := c.core.Watermark()
-	for err == nil {
-		end := bytes.IndexByte(buf[used:], '\n')
-		if end < 0 {
-			break
-		}
-		var r protocol.Reply
-		if r, err = protocol.ParseReply(buf[used : used+end]); err == nil {
-			err = c.core.TakeReply(r, time.Now())
-		}
-		used += end + 1
-	}
+	used, err = c.core.take(buf)
 	watermark := c.core.Watermark()
 	if used > 0 {
 		c.expect(conn)
@@ -149,19 +221,31 @@ func (c *Client) take(conn net.Conn, buf []byte) (used int, err error) {
 	}
 	c.mu.Unlock()
 	signal(c.wake)
-	if watermark == before {
-		return used, err
+	if watermark > before {
+		err = errors.Join(err, c.acknowledged(watermark))
 	}
+	return used, err
+}
+
+// acknowledged lets the disk forget, and tells who waits.
+func (c *Client) acknowledged(watermark uint64) error {
 	if c.o.Journal != nil {
-		if bad := c.o.Journal.Acknowledge(watermark); bad != nil {
-			c.fail(bad)
-			return used, errors.Join(err, bad)
+		unread, err := c.o.Journal.Acknowledge(watermark)
+		c.mu.Lock()
+		c.unread += uint64(unread)
+		c.mu.Unlock()
+		if err != nil {
+			c.fail(err)
+			return err
 		}
 	}
+	if c.o.OnAck != nil {
+		c.o.OnAck(watermark)
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.announce()
-	c.mu.Unlock()
-	return used, err
+	return nil
 }
 
 // welcomed counts the connection once it is a conversation; the caller holds mu.

@@ -20,7 +20,7 @@ const (
 type Stats struct {
 	Records      uint64 // held in the beginning, and produced
 	Acknowledged uint64 // of these
-	Sent         uint64 // BATCH requests
+	Sent         uint64 // records in BATCH requests
 	Resent       uint64 // of these, not for the first time
 }
 
@@ -236,7 +236,7 @@ func unexpected(r protocol.Reply, to protocol.Command) error {
 }
 
 func (c *Core) refused(id uint64, code protocol.Code) error {
-	e := &Refused{Code: code, ID: id}
+	e := &Refused{Code: code, ID: id, Number: id}
 	if id >= c.first {
 		e.Record = c.buffer.at(int(id - c.first))
 	}

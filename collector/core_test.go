@@ -215,13 +215,13 @@ func TestCoreAckBeyondRefusal(t *testing.T) {
 
 func TestCoreErrors(t *testing.T) {
 	for reply, want := range map[string]error{
-		"CONFLICT":       &Refused{Code: protocol.CodeConflict, ID: 7, Record: []byte("a")},
-		"STALE":          &Refused{Code: protocol.CodeStale, ID: 7, Record: []byte("a")},
-		"TOO_LARGE":      &Refused{Code: protocol.CodeTooLarge, ID: 7, Record: []byte("a")},
-		"DECRYPT_FAILED": &Refused{Code: protocol.CodeDecryptFailed, ID: 7, Record: []byte("a")},
-		"DECODE_FAILED":  &Refused{Code: protocol.CodeDecodeFailed, ID: 7, Record: []byte("a")},
-		"BAD_REQUEST":    &Refused{Code: protocol.CodeBadRequest, ID: 7, Record: []byte("a")},
-		"INVALID_PARAM":  &Refused{Code: protocol.CodeInvalidParam, ID: 7, Record: []byte("a")},
+		"CONFLICT":       &Refused{Code: protocol.CodeConflict, ID: 7, Number: 7, Record: []byte("a")},
+		"STALE":          &Refused{Code: protocol.CodeStale, ID: 7, Number: 7, Record: []byte("a")},
+		"TOO_LARGE":      &Refused{Code: protocol.CodeTooLarge, ID: 7, Number: 7, Record: []byte("a")},
+		"DECRYPT_FAILED": &Refused{Code: protocol.CodeDecryptFailed, ID: 7, Number: 7, Record: []byte("a")},
+		"DECODE_FAILED":  &Refused{Code: protocol.CodeDecodeFailed, ID: 7, Number: 7, Record: []byte("a")},
+		"BAD_REQUEST":    &Refused{Code: protocol.CodeBadRequest, ID: 7, Number: 7, Record: []byte("a")},
+		"INVALID_PARAM":  &Refused{Code: protocol.CodeInvalidParam, ID: 7, Number: 7, Record: []byte("a")},
 	} {
 		k := newTalk(t, 7, 1, 10)
 		k.says("7:a")

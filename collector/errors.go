@@ -15,6 +15,20 @@ var ErrRejected = errors.New("REJECTED: another connection of this collector is 
 // forgotten.
 var ErrUnexpected = errors.New("unexpected reply")
 
+// What an ingress of dialect 2 may say, too. After ErrFenced a newer connection of this instance has the seat; a late
+// HELLO of an own connection that broke may have done that, so a client tries again as often as that can be. ErrRetired and
+// ErrForgot mean that the numbers are taken: a client begins anew with a new instance. ErrIdle and ErrBye end a
+// connection, and no more.
+var (
+	ErrFenced  = errors.New("FENCED: a newer connection of this collector and instance took over; is another process using a copy of the buffer?")
+	ErrRetired = errors.New("RETIRED: another instance of this collector came later")
+	ErrForgot  = errors.New("FORGOT: the ingress has numbers that the buffer does not know to be used")
+	ErrIdle    = errors.New("IDLE: nothing was heard for the idle limit")
+	ErrBye     = errors.New("BYE: everything that was sent is acknowledged")
+)
+
+var errAway = errors.New("the ingress said GOAWAY, and did not close")
+
 // ErrClosed is what Send and Wait return after Close.
 var ErrClosed = errors.New("collector: closed")
 
@@ -22,16 +36,26 @@ var ErrClosed = errors.New("collector: closed")
 // that is not acknowledged, is still held.
 type Refused struct {
 	Code   protocol.Code
-	ID     uint64 // number of the batch; 0 when it is not about one
-	Record []byte // the beginning of its record
+	ID     uint64 // of the batch, as Send returned it; 0 when it is not about one
+	Number uint64 // of the batch, on the wire
+	Record []byte // its first record
+	Batch  Batch  // all of it, in dialect 2
+	Text   string // what the ingress said, in dialect 2
 }
 
-// Error names the record, and says what to do.
+// Error names the batch, and says what to do.
 func (e *Refused) Error() string {
-	if e.ID == 0 {
-		return fmt.Sprintf("%v: %s", e.Code, advice[e.Code])
+	said := ""
+	if e.Text != "" {
+		said = fmt.Sprintf(" (%q)", e.Text)
 	}
-	return fmt.Sprintf("record %d (%.60q): %v: %s", e.ID, e.Record, e.Code, advice[e.Code])
+	switch {
+	case e.ID == 0:
+		return fmt.Sprintf("%v%s: %s", e.Code, said, advice[e.Code])
+	case e.Batch.Records > 1:
+		return fmt.Sprintf("batch %d (%d records from %.60q): %v%s: %s", e.Number, e.Batch.Records, e.Record, e.Code, said, advice[e.Code])
+	}
+	return fmt.Sprintf("record %d (%.60q): %v%s: %s", e.Number, e.Record, e.Code, said, advice[e.Code])
 }
 
 var advice = map[protocol.Code]string{
@@ -45,6 +69,9 @@ var advice = map[protocol.Code]string{
 	protocol.CodeDecodeFailed:  "the ingress can't decode it; see its --packet-mode",
 	protocol.CodeBadRequest:    "the ingress does not understand the request",
 	protocol.CodeInvalidParam:  "the ingress does not take the number",
+	protocol.CodeFirst: "the buffer begins far above what the ingress has, so what lies between is lost, or another stream was meant; if that is so, " +
+		"`tidemark forget` gives it up",
+	protocol.CodeVersion: "the ingress does not speak this version of dialect 2; use --dialect 1",
 }
 
 // BadRecord says that a record can't be sent at all.

@@ -10,6 +10,8 @@ func (q *queue[T]) len() int { return len(q.items) - q.head }
 
 func (q *queue[T]) at(i int) T { return q.items[q.head+i] }
 
+func (q *queue[T]) set(i int, change func(*T)) { change(&q.items[q.head+i]) }
+
 func (q *queue[T]) push(v T) {
 	if q.head > len(q.items)/2 && len(q.items) == cap(q.items) {
 		n := copy(q.items, q.items[q.head:])

@@ -138,6 +138,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--first=..=1", `--first "..=1": must be NAME=N, with a collector's name and a number from 1 to 9223372036854775807, each name once`},
 		{"--queue-capacity", `--queue-capacity: needs a value: an integer from 1 to 1048576`},
 		{"--token", `--token: needs a value: NAME=TOKEN, with a collector's name and a token that is not empty, holds no LF and ends in no CR, each token once`},
+		{"--pprof=2", `--pprof "2": must be true or false`},
 		{"--quue-capacity=1", `unknown flag --quue-capacity, did you mean "--queue-capacity"?`},
 		{"stray", `unexpected argument stray`},
 	} {
@@ -255,12 +256,12 @@ func TestSend(t *testing.T) {
 	base := []string{"--to=h:1", "--collector=edge-7"}
 	got, err := parse(append(base, "a", "-")...)
 	require.NoError(t, err)
-	require.Equal(t, config.Send{To: "h:1", Collector: "edge-7", Dialect: 1, Window: 512, RetryMin: 100 * time.Millisecond,
+	require.Equal(t, config.Send{To: "h:1", Collector: "edge-7", Dialect: 2, Batch: 100, Window: 512, RetryMin: 100 * time.Millisecond,
 		RetryMax: 5 * time.Second, Files: []string{"a", "-"}}, got)
 
 	for args, want := range map[string]string{
 		"--window=4097 a":            `--window "4097": must be an integer from 1 to 4096`,
-		"--dialect=2 a":              `--dialect "2": must be 1`,
+		"--dialect=3 a":              `--dialect "3": must be an integer from 1 to 2`,
 		"--retry-max=50ms a":         `--retry-max "50ms": must be at least --retry-min, which is 100ms`,
 		"--token=x --token-file=f a": `--token-file "f": must be left out when there is --token`,
 	} {

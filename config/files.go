@@ -19,6 +19,7 @@ func ReadTokens(path string) ([]Token, error) {
 		return nil, err
 	}
 	var tokens []Token
+	seen := map[string]bool{}
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
@@ -27,7 +28,7 @@ func ReadTokens(path string) ([]Token, error) {
 			continue
 		}
 		t, ok := parseToken(line)
-		if tokens = append(tokens, t); !ok || !validTokens(tokens) {
+		if !ok || !t.valid() || seen[t.Secret] {
 			return nil, &UsageError{Option: "token-file", Value: path,
 				Problem: fmt.Sprintf("line %d: must be NAME=TOKEN, each token once", number)}
 		}
@@ -35,6 +36,7 @@ func ReadTokens(path string) ([]Token, error) {
 			return nil, &UsageError{Option: "token-file", Value: path,
 				Problem: fmt.Sprintf("line %d: the token must be %s", number, shortToken)}
 		}
+		tokens, seen[t.Secret] = append(tokens, t), true
 	}
 	if len(tokens) == 0 {
 		return nil, &UsageError{Option: "token-file", Value: path, Problem: "must hold at least one NAME=TOKEN"}
@@ -66,8 +68,9 @@ func ReadSecretKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := base64.StdEncoding.Strict().DecodeString(string(bytes.TrimSpace(text)))
-	if err != nil || len(key) != SecretKeySize {
+	text = bytes.TrimSpace(text)
+	key, err := base64.StdEncoding.Strict().DecodeString(string(text))
+	if err != nil || len(key) != SecretKeySize || bytes.ContainsAny(text, "\r\n") { // which the decoder passes over
 		return nil, &UsageError{Option: "secret-key-file", Value: path, Problem: "must hold base64 of exactly 32 bytes"}
 	}
 	return key, nil

@@ -178,12 +178,15 @@ type Send struct {
 	// File that holds the token on one line, instead of --token.
 	TokenFile string `name:"token-file" env:"TIDEMARK_TOKEN_FILE" placeholder:"PATH" sep:"none" mapsep:"none" allowed:"a path" help:"File that holds the token on one line, instead of --token."`
 	// Dialect of the wire protocol.
-	Dialect int `name:"dialect" env:"TIDEMARK_DIALECT" default:"1" placeholder:"N" sep:"none" mapsep:"none" allowed:"1" help:"Dialect of the wire protocol."`
+	Dialect int `name:"dialect" env:"TIDEMARK_DIALECT" default:"2" placeholder:"N" sep:"none" mapsep:"none" allowed:"an integer from 1 to 2" help:"Dialect of the wire protocol."`
+	// Records of a batch at most. In dialect 1 each record is a batch.
+	Batch int `name:"batch" env:"TIDEMARK_BATCH" default:"100" placeholder:"N" sep:"none" mapsep:"none" allowed:"an integer from 1 to 65536" help:"Records of a batch at most. In dialect 1 each record is a batch."`
 	// Batches on their way or not yet acknowledged. Not above the --history of the ingress.
 	Window int `name:"window" env:"TIDEMARK_WINDOW" default:"512" placeholder:"N" sep:"none" mapsep:"none" allowed:"an integer from 1 to 4096" help:"Batches on their way or not yet acknowledged. Not above the --history of the ingress."`
 	// Folder for numbers and for what is not acknowledged. Without it, one for each target and collector in the
-	// user's state folder; none keeps nothing and numbers from 1.
-	Buffer string `name:"buffer" env:"TIDEMARK_BUFFER" placeholder:"PATH" sep:"none" mapsep:"none" allowed:"a path" help:"Folder for numbers and for what is not acknowledged. Without it, one for each target and collector in the user's state folder; none keeps nothing and numbers from 1."`
+	// user's state folder; none keeps nothing; then numbers begin at 1 in dialect 1, and behind what the ingress
+	// has in dialect 2.
+	Buffer string `name:"buffer" env:"TIDEMARK_BUFFER" placeholder:"PATH" sep:"none" mapsep:"none" allowed:"a path" help:"Folder for numbers and for what is not acknowledged. Without it, one for each target and collector in the user's state folder; none keeps nothing; then numbers begin at 1 in dialect 1, and behind what the ingress has in dialect 2."`
 	// Go on when the files end, and send what is appended to them.
 	Follow bool `name:"follow" env:"TIDEMARK_FOLLOW" sep:"none" mapsep:"none" allowed:"true or false" help:"Go on when the files end, and send what is appended to them."`
 	// End with a summary as JSON on standard output.
@@ -203,8 +206,10 @@ func (o *Send) Validate() error {
 		return bad("to", o.To, "HOST:PORT, with a port from 0 to 65535")
 	case !(isName(o.Collector)):
 		return bad("collector", o.Collector, "1 to 64 letters, digits, dots, underscores and hyphens")
-	case !(between(o.Dialect, 1, 1)):
-		return bad("dialect", o.Dialect, "1")
+	case !(between(o.Dialect, 1, 2)):
+		return bad("dialect", o.Dialect, "an integer from 1 to 2")
+	case !(between(o.Batch, 1, 65536)):
+		return bad("batch", o.Batch, "an integer from 1 to 65536")
 	case !(between(o.Window, 1, 4096)):
 		return bad("window", o.Window, "an integer from 1 to 4096")
 	case !(between(o.RetryMin, 1000000, 3600000000000)):

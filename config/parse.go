@@ -60,7 +60,7 @@ func mappers() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		for _, o := range []kong.Option{
 			mapper(parseSize), mapper(parseSink), mapper(parseInt), mapper(parseRatio), mapper(parseDuration),
-			lines(parseToken), lines(parseFirst),
+			lines(parseToken), lines(parseFirst), kong.TypeMapper(reflect.TypeFor[bool](), truth{}),
 		} {
 			if err := o.Apply(k); err != nil {
 				return err
@@ -68,6 +68,24 @@ func mappers() kong.Option {
 		}
 		return nil
 	})
+}
+
+// truth reads an option that needs no value.
+type truth struct{}
+
+func (truth) IsBool() bool { return true }
+
+func (truth) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	yes := true
+	if ctx.Scan.Peek().Type == kong.FlagValueToken { // behind "=", or from the environment or the file
+		text := fmt.Sprint(ctx.Scan.Pop().Value)
+		var err error
+		if yes, err = strconv.ParseBool(text); err != nil {
+			return refuse(ctx, text)
+		}
+	}
+	target.SetBool(yes)
+	return nil
 }
 
 func parseInt(text string) (int, bool) {

@@ -75,7 +75,7 @@ func TestReadSecretKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, config.SecretKeySize)
 	require.Equal(t, byte(31), got[31])
-	for _, text := range []string{"", key[:40], strings.Replace(key, "8=", "8", 1), key + key, "AAAA", strings.Replace(key, "Hh8=", "Hh9=", 1)} {
+	for _, text := range []string{"", key[:40], strings.Replace(key, "8=", "8", 1), key + key, "AAAA", key[:20] + "\n" + key[20:], strings.Replace(key, "Hh8=", "Hh9=", 1)} {
 		_, err := config.ReadSecretKey(optionFile(t, text))
 		require.ErrorContains(t, err, "must hold base64 of exactly 32 bytes")
 	}

@@ -146,7 +146,7 @@ func TestSendDamagedBuffer(t *testing.T) {
 	for _, text := range []string{"one\n", "two\n"} {
 		h.send("--buffer", h.path("buffer"), h.write("log", text)).ends(t, 0)
 	}
-	journal := h.path("buffer/journal")
+	journal := h.path("buffer/journal.0000000000000000001")
 	text, err := os.ReadFile(journal)
 	require.NoError(t, err)
 	text[bytes.Index(text, []byte("one"))] ^= 1

@@ -172,7 +172,8 @@ func TestSendUsage(t *testing.T) {
 		{[]string{"send", "--to", "h:1", "--collector", "a", file}, []string{"--token", "TIDEMARK_TOKEN"}},
 		{[]string{"send", "--to", "h:1", "--collector", "a", "--token-file", h.path("none"), file}, []string{"--token-file", "none"}},
 		{[]string{"send", "--to", "h:1", "--collector", "a", "--token", "t", "--window", "5000", file}, []string{"--window", `"5000"`, "1 to 4096"}},
-		{[]string{"send", "--to", "h:1", "--collector", "a", "--token", "t", "--dialect", "2", file}, []string{"--dialect", `"2"`}},
+		{[]string{"send", "--to", "h:1", "--collector", "a", "--token", "t", "--dialect", "3", file}, []string{"--dialect", `"3"`, "1 to 2"}},
+		{[]string{"send", "--to", "h:1", "--collector", "a", "--token", "t", "--batch", "0", file}, []string{"--batch", `"0"`}},
 		{[]string{"send", "--to", "h:1", "--collector", "a", "--token", "t", h.path("none")}, []string{"FILE", "none", "no such file"}},
 		{[]string{"send", "--to", "h:1", "--collector", "a", "--token", "t", h.dir}, []string{"FILE", h.dir, "directory"}},
 		{[]string{"send", "--to", "h:1", "--collector", "a", "--token", "t"}, []string{"FILE"}},
@@ -212,21 +213,21 @@ func TestSendLongLine(t *testing.T) {
 	long := strings.Repeat("x", 4<<20)
 	for _, text := range []string{"ok\n" + long + "\nafter\n", "ok\n" + long} {
 		file := h.write("file", text)
-		c := h.send("--buffer", "none", file).ends(t, 1)
+		c := h.send("--dialect", "1", "--buffer", "none", file).ends(t, 1)
 		require.Contains(t, c.err.String(), file+":2: the line")
 		require.Contains(t, c.err.String(), "4194274")
 		require.Equal(t, "ok\n", h.output())
 	}
 	fits := strings.Repeat("y", 4194274)
-	h.send("--buffer", h.path("buffer"), h.write("file", "ok\n"+fits+"\n")).ends(t, 0)
+	h.send("--dialect", "1", "--buffer", h.path("buffer"), h.write("file", "ok\n"+fits+"\n")).ends(t, 0)
 	require.Equal(t, "ok\n"+fits+"\n", h.output())
 }
 
 // The numbers of a lost buffer are taken: it is said which record, and what to do.
 func TestSendConflict(t *testing.T) {
 	h := newHome(t)
-	h.send("--buffer", "none", h.write("one", "first\n")).ends(t, 0)
-	c := h.send("--buffer", "none", h.write("two", "second\n")).ends(t, 1)
+	h.send("--dialect", "1", "--buffer", "none", h.write("one", "first\n")).ends(t, 0)
+	c := h.send("--dialect", "1", "--buffer", "none", h.write("two", "second\n")).ends(t, 1)
 	require.Contains(t, c.err.String(), `record 1 ("second"): CONFLICT`)
 	require.Contains(t, c.err.String(), "another collector name")
 	require.Equal(t, "first\n", h.output())
@@ -261,7 +262,7 @@ func TestSendKilledGoesOn(t *testing.T) {
 	one, two := many(30_000), many(20_000)
 	files := []string{h.write("one", one), h.write("two", two)}
 	for _, enough := range []int{1000, len(one) / 2, len(one) + len(two)/2} {
-		c := h.send(files...)
+		c := h.send(append([]string{"--batch", "10", "--window", "4"}, files...)...) // slowly
 		require.NoError(t, c.Start())
 		until(t, "some are there", func() bool { return len(h.output()) > enough })
 		require.NoError(t, c.Process.Kill())
@@ -281,7 +282,7 @@ func TestSendInterrupted(t *testing.T) {
 	c := h.send(h.write("one", "first\n"))
 	require.NoError(t, c.Start())
 	until(t, "it has stored what it read", func() bool {
-		text, _ := os.ReadFile(h.path("state/tidemark/" + strings.ReplaceAll(h.server.Address, ":", "%3A") + "/a/journal"))
+		text, _ := os.ReadFile(h.path("state/tidemark/" + strings.ReplaceAll(h.server.Address, ":", "%3A") + "/a/journal.0000000000000000001"))
 		return bytes.Contains(text, []byte("first"))
 	})
 	require.NoError(t, c.Process.Signal(os.Interrupt))

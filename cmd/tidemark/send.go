@@ -24,7 +24,7 @@ type sender struct {
 	journal *collector.Journal // nil: no buffer
 	client  *collector.Client
 	source  *source
-	batch   [][]byte        // lines that were read and not sent yet
+	batch   [][]byte        // lines that were read and are not in the buffer yet
 	size    int             // their bytes
 	reading context.Context // ends when no more is to be read
 	running context.Context // ends when all is to stop at once
@@ -83,25 +83,23 @@ func (s *sender) open(token string) (err error) {
 				return err
 			}
 		}
-		if s.journal, err = collector.OpenJournal(dir); err != nil {
+		if s.journal, err = collector.OpenJournal(dir, collector.JournalOptions{}); err != nil {
 			return err
 		}
 		if err := s.goOn(dir); err != nil {
 			return errors.Join(err, s.journal.Close())
 		}
 	}
-	s.client, err = dialects[s.o.Dialect](collector.Options{
-		Address: s.o.To, Token: token, Journal: s.journal, Window: s.o.Window, Log: s.log,
-		Backoff: collector.Backoff{Min: s.o.RetryMin, Max: s.o.RetryMax},
+	s.client, err = collector.Dial(context.Background(), collector.Options{
+		Address: s.o.To, Collector: s.o.Collector, Token: token, Dialect: s.o.Dialect, Journal: s.journal, Window: s.o.Window, Log: s.log,
+		BatchRecords: s.o.Batch,
+		Backoff:      collector.Backoff{Min: s.o.RetryMin, Max: s.o.RetryMax},
 	})
 	if err != nil && s.journal != nil {
 		err = errors.Join(err, s.journal.Close())
 	}
 	return err
 }
-
-// dialects make the client that speaks each of them.
-var dialects = map[int]func(collector.Options) (*collector.Client, error){1: collector.New}
 
 // goOn takes up what an earlier process left.
 func (s *sender) goOn(dir string) error {
@@ -177,7 +175,7 @@ func (s *sender) send() error {
 	if bad == nil {
 		bad = s.running.Err() // not all was read
 	}
-	if err := s.client.Wait(s.running); err != nil {
+	if err := s.client.Flush(s.running); err != nil {
 		return why(err, bad)
 	}
 	if bad == nil && s.journal != nil && !s.o.Follow {
@@ -306,24 +304,33 @@ func (s *sender) readFile(l *lineFile, more bool) error {
 	return nil
 }
 
-// add puts a line into the batch, and sends the batch when it is full.
+// add puts a line to those that were read, and sends them when they are many: together they need one sync of the buffer.
 func (s *sender) add(line []byte) error {
 	s.batch = append(s.batch, bytes.Clone(line))
 	s.size += len(line)
-	if len(s.batch) >= max(1, s.o.Window/2) || s.size >= batchBytes {
+	if len(s.batch) >= s.most() || s.size >= groupBytes {
 		return s.flush()
 	}
 	return nil
 }
 
-const batchBytes = 1 << 20
+// most is how many lines go into the buffer at once: half of a window.
+func (s *sender) most() int {
+	records := 1
+	if s.o.Dialect == 2 {
+		records = s.o.Batch
+	}
+	return max(1, s.o.Window/2) * records
+}
 
-// flush sends the batch: all that was read and is not sent yet.
+const groupBytes = 1 << 20 // into the buffer at once
+
+// flush puts all that was read into the buffer, from which it is sent.
 func (s *sender) flush() error {
 	if len(s.batch) == 0 {
 		return nil
 	}
-	err := s.client.SendFrom(s.running, s.source.position(), s.batch...)
+	_, err := s.client.SendFrom(s.running, s.source.position(), s.batch...)
 	clear(s.batch)
 	s.batch, s.size = s.batch[:0], 0
 	return err

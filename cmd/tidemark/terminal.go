@@ -61,6 +61,9 @@ func (w *watch) line() string {
 	if !s.Connected {
 		state = "  not connected"
 	}
+	if s.BufferFull {
+		state += "  buffer full"
+	}
 	return fmt.Sprintf("records %d  acknowledged %d  %.0f/s%s", s.Records, s.Acknowledged, rate, state)
 }
 

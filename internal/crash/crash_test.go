@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,14 +14,24 @@ import (
 	"github.com/tidemark/tidemark/internal/daemon"
 )
 
-// The short form of `make crash`: collectors that wait for ACK, and agents that forget on RECEIVED.
+// The child of a run is this program.
+func TestMain(m *testing.M) {
+	beChild()
+	os.Exit(m.Run())
+}
+
+// The short form of `make crash`: collectors that wait for ACK, in both dialects, some that are killed themselves, and
+// agents that forget on RECEIVED.
 func TestCrash(t *testing.T) {
 	programs := t.TempDir()
 	require.NoError(t, daemon.Build(t.Context(), programs))
-	for name, forget := range map[string]bool{"keep": false, "forget": true} {
+	for name, r := range map[string]run{
+		"dialect 1": {dialect: 1}, "dialect 2": {dialect: 2}, "both": {dialect: 2, both: true},
+		"both, dialect 1": {dialect: 1, both: true}, "forget": {dialect: 1, forget: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			r := run{rounds: 3, collectors: 3, seed: rand.Uint64(), forget: forget, out: &out}
+			r.rounds, r.collectors, r.seed, r.out = 3, 3, rand.Uint64(), &out
 			err := r.in(context.Background(), programs, t.TempDir())
 			require.NoError(t, err, "repeat with: %s\n%s", r.command(), &out)
 			require.Contains(t, out.String(), "rounds 3 records ")

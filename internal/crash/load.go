@@ -22,6 +22,7 @@ type load struct {
 	dir     string
 	random  *rand.Rand
 	address atomic.Value // string: where the server of now listens
+	relay   *relay       // to that server, for collectors that are processes
 	stop    chan struct{}
 	agents  []*agent
 }
@@ -31,6 +32,7 @@ type agent struct {
 	load         *load
 	index        int
 	made, acked  atomic.Uint64
+	kills        atomic.Int64 // of its process
 	conversation func(context.Context) error
 }
 
@@ -39,9 +41,13 @@ func newLoad(r *run, dir string) *load {
 	l.address.Store("")
 	for i := range r.collectors {
 		a := &agent{load: l, index: i}
-		a.conversation = a.keep
-		if r.forget {
+		switch {
+		case r.forget:
 			a.conversation = a.forget
+		case r.both:
+			a.conversation = a.supervise
+		default:
+			a.conversation = a.keep
 		}
 		l.agents = append(l.agents, a)
 	}
@@ -49,6 +55,13 @@ func newLoad(r *run, dir string) *load {
 }
 
 func (l *load) output() string { return filepath.Join(l.dir, "out.log") }
+
+func (l *load) kills() (n int64) {
+	for _, a := range l.agents {
+		n += a.kills.Load()
+	}
+	return n
+}
 
 func (l *load) records() (n uint64) {
 	for _, a := range l.agents {
@@ -68,6 +81,12 @@ func (l *load) acknowledged() (n uint64) {
 func (l *load) crash(ctx context.Context, programs string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	relay, err := newRelay(func() string { return l.address.Load().(string) })
+	if err != nil {
+		return err
+	}
+	defer relay.Close()
+	l.relay = relay
 	var agents sync.WaitGroup
 	failed := make(chan error, len(l.agents))
 	for _, a := range l.agents {
@@ -136,8 +155,9 @@ func (l *load) start(programs string) (*daemon.Process, error) {
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
 
-func (a *agent) name() string  { return "c" + strconv.Itoa(a.index) }
-func (a *agent) token() string { return "token-of-" + a.name() }
+func (a *agent) name() string   { return "c" + strconv.Itoa(a.index) }
+func (a *agent) token() string  { return "token-of-" + a.name() }
+func (a *agent) buffer() string { return filepath.Join(a.load.dir, "buffer-"+a.name()) }
 
 // dial goes to the server of now.
 func (a *agent) dial(ctx context.Context) (net.Conn, error) {
@@ -150,8 +170,8 @@ func (a *agent) dial(ctx context.Context) (net.Conn, error) {
 
 // keep sends records with the collector of this module, until the run stops, and waits for all acknowledgements.
 func (a *agent) keep(ctx context.Context) error {
-	client, err := collector.New(collector.Options{
-		Token: a.token(), Dial: a.dial, Window: 1 + a.index*300%1024, Timeout: 10 * time.Second,
+	client, err := collector.Dial(ctx, collector.Options{
+		Collector: a.name(), Dialect: a.load.run.dialect, Token: a.token(), Dial: a.dial, Window: 1 + a.index*300%1024, Timeout: 10 * time.Second,
 		Backoff: collector.Backoff{Min: time.Millisecond, Max: 50 * time.Millisecond},
 	})
 	if err != nil {
@@ -163,12 +183,12 @@ func (a *agent) keep(ctx context.Context) error {
 		for range 1 + a.made.Load()%100 {
 			records = append(records, a.record(a.made.Load()+uint64(len(records))+1))
 		}
-		if err := client.Send(ctx, records...); err != nil {
+		if _, err := client.Send(ctx, records...); err != nil {
 			return err
 		}
 		a.made.Add(uint64(len(records)))
 	}
-	err = client.Wait(ctx)
+	err = client.Flush(ctx)
 	a.acked.Store(client.Status().Acknowledged)
 	return err
 }

@@ -1,6 +1,8 @@
 // Crash kills tidemarkd with SIGKILL at random instants under real load, again and again on the same data directory, and
 // then looks whether the output file holds each record exactly once and in order: `make crash ROUNDS=100`.
 //
+// With -both the collectors are processes with a buffer on disk, and are killed as well.
+//
 // With -forget the collectors are agents that forget a record on RECEIVED and never ask COMMIT, as shipped EdgeSocket
 // agents do (P15), and the server runs with --received durable.
 //
@@ -23,14 +25,17 @@ import (
 )
 
 func main() {
+	beChild()
 	r := run{out: os.Stdout}
 	flag.IntVar(&r.rounds, "rounds", 10, "SIGKILLs")
 	flag.Uint64Var(&r.seed, "seed", rand.Uint64(), "plan of the run")
 	flag.IntVar(&r.collectors, "collectors", 4, "collectors that send at once")
+	flag.IntVar(&r.dialect, "dialect", 2, "of the collectors that wait for ACK, 1 or 2")
+	flag.BoolVar(&r.both, "both", false, "the collectors are processes with a disk buffer, and are killed too")
 	flag.BoolVar(&r.forget, "forget", false, "the collectors forget on RECEIVED, against --received durable")
 	flag.Parse()
-	if r.rounds < 1 || r.collectors < 1 || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "crash: -rounds and -collectors must be at least 1, and there are no arguments")
+	if r.rounds < 1 || r.collectors < 1 || r.dialect < 1 || r.dialect > 2 || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "crash: -rounds and -collectors must be at least 1, -dialect 1 or 2, and there are no arguments")
 		os.Exit(2)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,19 +62,22 @@ func (r *run) all(ctx context.Context) error {
 }
 
 func (r *run) command() string {
-	text := fmt.Sprintf("go run ./internal/crash -rounds %d -seed %d -collectors %d", r.rounds, r.seed, r.collectors)
-	if r.forget {
+	text := fmt.Sprintf("go run ./internal/crash -rounds %d -seed %d -collectors %d -dialect %d", r.rounds, r.seed, r.collectors, r.dialect)
+	switch {
+	case r.forget:
 		text += " -forget"
+	case r.both:
+		text += " -both"
 	}
 	return text
 }
 
 // run is a plan, and what became of it.
 type run struct {
-	rounds, collectors int
-	seed               uint64
-	forget             bool
-	out                io.Writer
+	rounds, collectors, dialect int
+	seed                        uint64
+	forget, both                bool
+	out                         io.Writer
 }
 
 // in makes the run with programs from one folder and files in another.
@@ -83,6 +91,9 @@ func (r *run) in(ctx context.Context, programs, dir string) error {
 	found, err := l.check()
 	if err != nil {
 		return err
+	}
+	if r.both {
+		fmt.Fprintf(r.out, "collectors killed %d times\n", l.kills())
 	}
 	fmt.Fprintf(r.out, "rounds %d records %d acknowledged %d in file %d lost %d duplicated %d out of order %d seed %d seconds %.1f\n",
 		r.rounds, l.records(), l.acknowledged(), found.records, found.lost, found.duplicated, found.disordered, r.seed, time.Since(begin).Seconds())
