@@ -9,7 +9,7 @@ func (e *expander) DoSnapshot() {
 		return
 	}
 	w := e.next(0)
-	e.halves(e.changed(w), e.now().watermark > e.now().committed)
+	e.halves(e.changed(w.stream, w.store), e.now().watermark > e.now().Committed)
 	e.loadStream()
 	e.stream.Snapshot(e.stream.Last() + 1)
 	w.saving, w.phase = e.now().image, sealed
@@ -21,12 +21,6 @@ func (e *expander) DoSnapshot() {
 func (e *expander) canSnapshot() bool {
 	s := e.now().stream
 	return s.CanSnapshot(s.Last() + 1)
-}
-
-// changed is the first half of Dirty of Stream.tla: the image differs from that in the store, in more
-// than the epoch.
-func (e *expander) changed(w *world) bool {
-	return e.images.at(e.streams.at(w.stream).image).plain != e.images.at(w.store).plain
 }
 
 // Flush makes durable in the sink what was sealed, before the store is written.
@@ -55,7 +49,7 @@ func (e *expander) Save() {
 		w.sealed = bag{}
 	}
 	w.store, w.phase = w.saving, saved
-	e.forgetStored(w)
+	w.stream = e.forgetStored(w.stream, w.phase)
 }
 
 // DoComplete tells the stream that its checkpoint is durable.

@@ -14,12 +14,14 @@ import (
 func TestReadConfig(t *testing.T) {
 	cfg := readConfig(t, "System_StoreLost")
 	require.Equal(t, &Config{
-		Name: "System_StoreLost", Shows: "the store is lost in a crash: duplicates, no loss",
+		Header: Header{
+			Name: "System_StoreLost", Shows: "the store is lost in a crash: duplicates, no loss",
+			Invariants: []string{"StreamSound", "NoLoss", "Covered"},
+		},
 		Constants: Constants{
 			Limits:    statemachine.Limits{QueueCapacity: 2, Ahead: 2, History: 2, MaxCheckpoints: 1, MaxNacks: 2},
 			LastBatch: 2, Window: 2, Depth: 2, MaxBreaks: 1, MaxCrashes: 1, MaxLost: 1, InOrder: true, Transactional: true,
 		},
-		Invariants: []string{"StreamSound", "NoLoss", "Covered"},
 	}, cfg)
 	require.Equal(t, []string{"StreamSound", "NoLoss", "Covered", "Rises", "Dirty"}, cfg.Checked())
 	live := readConfig(t, "System_Live")
@@ -71,11 +73,7 @@ func TestConfigErrors(t *testing.T) {
 // TestActionsOfNext: the actions are those of Next, in its order, by which the counts of violated
 // configs are TLC's.
 func TestActionsOfNext(t *testing.T) {
-	spec, err := os.ReadFile(filepath.Join(specDir, "System.tla"))
-	require.NoError(t, err)
-	_, next, found := strings.Cut(string(spec), "\nNext == ")
-	require.True(t, found)
-	next, _, _ = strings.Cut(next, "\n\n")
+	next := nextOf(t, "System.tla")
 	var names []string
 	for part := range strings.SplitSeq(next, `\/`) {
 		part = strings.TrimPrefix(strings.Trim(part, " \n()"), `\E id \in Numbers : `)
@@ -83,8 +81,35 @@ func TestActionsOfNext(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	require.Len(t, names, len(actions))
-	for i := range actions {
-		require.Equal(t, names[i], actions[i].name)
+	require.Equal(t, names, actionNames(systemWords))
+}
+
+// TestActionsOfSeatNext: TLC takes those of a connection for the first one, and then for the second.
+func TestActionsOfSeatNext(t *testing.T) {
+	before, rest, found := strings.Cut(nextOf(t, "Seat.tla"), `\E c \in Conns : `)
+	require.True(t, found)
+	each, after, found := strings.Cut(rest, ")\n")
+	require.True(t, found)
+	names := strings.FieldsFunc(strings.ReplaceAll(before+each+`\/`+each+after, "(c)", ""), func(r rune) bool {
+		return strings.ContainsRune(`\/( `+"\n", r)
+	})
+	require.Equal(t, names, actionNames(seatWords))
+}
+
+// nextOf is Next of a specification.
+func nextOf(t *testing.T, file string) string {
+	t.Helper()
+	spec, err := os.ReadFile(filepath.Join(specDir, file))
+	require.NoError(t, err)
+	_, next, found := strings.Cut(string(spec), "\nNext == ")
+	require.True(t, found)
+	next, _, _ = strings.Cut(next, "\n\n")
+	return next
+}
+
+func actionNames(w *words) (names []string) {
+	for _, word := range w.actions {
+		names = append(names, word.name)
 	}
+	return names
 }

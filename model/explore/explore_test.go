@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// only explores for one invariant alone, whatever the counts: to see what a broken machine leads to.
+var only = flag.String("only", "", "check this invariant alone, of all configs that must hold")
+
+// most leaves large worlds out: model/mutants explores many times.
+var most = flag.Int("most", 0, "leave out configs with more distinct worlds than this; 0: none")
 
 const (
 	specDir = "../../docs/spec"
@@ -24,11 +31,10 @@ const (
 // counts is what TLC counted of a config.
 type counts struct{ generated, distinct int }
 
-var row = regexp.MustCompile("(?m)^\\| `(System_\\w+)` \\|.*\\| ([0-9,]+) \\| ([0-9,]+) \\|$")
-
-// readCounts reads the tables of docs/spec/README.md.
-func readCounts(t *testing.T) map[string]counts {
+// readCounts reads the tables of docs/spec/README.md, of one module.
+func readCounts(t *testing.T, module string) map[string]counts {
 	t.Helper()
+	row := regexp.MustCompile("(?m)^\\| `(" + module + "_\\w+)` \\|.*\\| ([0-9,]+) \\| ([0-9,]+) \\|$")
 	readme, err := os.ReadFile(filepath.Join(specDir, "README.md"))
 	require.NoError(t, err)
 	number := func(text string) int {
@@ -69,7 +75,7 @@ var wholeGraph = map[string]string{"System_ShortHistory": "System_ShortHistorySa
 // TestExplore explores each System config with the shipped machine: the counts are TLC's, and what must
 // hold does, and what must be violated is.
 func TestExplore(t *testing.T) {
-	table := readCounts(t)
+	table := readCounts(t, "System")
 	configs := readConfigs(t, filepath.Join(specDir, "System_*.cfg"))
 	require.Len(t, table, len(configs), "docs/spec/README.md has a row for each System config")
 	var ran int
@@ -81,20 +87,33 @@ func TestExplore(t *testing.T) {
 			t.Logf("%s: TLC ends at a violation of liveness, which is not looked for here; the whole graph is compared", cfg.Name)
 			want = table[whole]
 		}
+		if *most > 0 && want.distinct > *most {
+			continue
+		}
 		if raceDetector && want.distinct > mostWithRace && os.Getenv(hunting) == "" {
 			t.Logf("%s: not with the race detector, it has %d worlds; %s=1 runs it", cfg.Name, want.distinct, hunting)
 			continue
 		}
+		if *only != "" {
+			if cfg.MustFail {
+				continue
+			}
+			cfg.Invariants, cfg.MustFail = []string{*only}, true
+		}
 		ran++
 		t.Run(cfg.Name, func(t *testing.T) {
-			got := explore(t, cfg)
-			require.Equal(t, want, counts{got.Generated, got.Distinct}, "TLC's counts, from docs/spec/README.md")
-			if !cfg.MustFail || len(cfg.Invariants) == 0 {
+			got := exploreShipped(t, cfg)
+			if *only != "" {
 				require.Nil(t, got.Violation, "%s", got.Violation)
 				return
 			}
-			require.NotNil(t, got.Violation, "expected to fail")
-			require.Equal(t, cfg.Invariants, []string{got.Violation.Property})
+			if !cfg.MustFail || len(cfg.Invariants) == 0 {
+				require.Nil(t, got.Violation, "%s", got.Violation)
+			} else {
+				require.NotNil(t, got.Violation, "expected to fail")
+				require.Equal(t, cfg.Invariants, []string{got.Violation.Property})
+			}
+			require.Equal(t, want, counts{got.Generated, got.Distinct}, "TLC's counts, from docs/spec/README.md")
 		})
 	}
 	require.NotZero(t, ran)
@@ -108,23 +127,28 @@ func TestExploreMore(t *testing.T) {
 			continue
 		}
 		t.Run(cfg.Name, func(t *testing.T) {
-			got := explore(t, cfg)
+			got := exploreShipped(t, cfg)
 			require.Nil(t, got.Violation, "%s", got.Violation)
 			require.Greater(t, got.Distinct, 2_000_000)
 		})
 	}
 }
 
-func explore(t *testing.T, cfg *Config) *Result {
+func exploreShipped(t *testing.T, cfg *Config) *Result {
+	t.Helper()
+	return timed(t, cfg.Name, cfg.Checked(), cfg.LeftToTLC(), func() *Result { return Explore(cfg, Shipped{}) })
+}
+
+// timed explores, and prints what was found.
+func timed(t *testing.T, name string, checked, left []string, explore func() *Result) *Result {
 	t.Helper()
 	begin := time.Now()
-	got := Explore(cfg, Shipped{})
-	took := time.Since(begin).Seconds()
-	checked, left := cfg.Checked(), ""
-	if rest := cfg.LeftToTLC(); len(rest) > 0 {
-		left = "; left to TLC: " + strings.Join(rest, ", ")
+	got := explore()
+	took, rest := time.Since(begin).Seconds(), ""
+	if len(left) > 0 {
+		rest = "; left to TLC: " + strings.Join(left, ", ")
 	}
 	t.Logf("%s: %d distinct, %d generated, %.2f s, %.0f distinct/s; checked: %s%s",
-		cfg.Name, got.Distinct, got.Generated, took, float64(got.Distinct)/took, strings.Join(checked, ", "), left)
+		name, got.Distinct, got.Generated, took, float64(got.Distinct)/took, strings.Join(checked, ", "), rest)
 	return got
 }

@@ -52,11 +52,6 @@ func (e *expander) Restart() {
 	}
 	w := e.next(0)
 	w.up = true
-	image := e.images.at(w.store).image
-	s, err := e.maker.Restore(&e.Limits, &image)
-	if err != nil {
-		panic(err)
-	}
-	e.stream = s
+	e.restoreStream(w.store)
 	e.keepStream(w)
 }

@@ -19,10 +19,13 @@ var invariants = map[string]func(*expander, *world) error{
 	"Dirty":         dirty,
 }
 
-// Checked are the invariants that the explorer checks of a config: those that it names, Rises and
-// Dirty; if it must hold also the others that its constants allow.
+// Checked are the invariants that the explorer checks of a config: Rises, Dirty and the others that its constants
+// allow. Of one that must fail it looks at those alone that it names, if any.
 func (cfg *Config) Checked() []string {
 	list := slices.Clone(cfg.Invariants)
+	if cfg.MustFail && len(list) > 0 {
+		return list
+	}
 	if !cfg.MustFail {
 		list = []string{"StreamSound", "NoLoss", "Covered"}
 		if cfg.Constants.MaxLost == 0 {
@@ -47,14 +50,15 @@ func (e *expander) check(w *world) *fault {
 	return nil
 }
 
-// fault is a property that does not hold, and why.
-type fault struct{ property, why string }
-
 func streamSound(e *expander, w *world) error {
 	if !w.up {
 		return nil
 	}
-	return e.streams.at(w.stream).fault
+	s := e.streams.at(w.stream)
+	if s.unsound != nil || e.Limits.Sparse {
+		return s.unsound
+	}
+	return s.unaccounted
 }
 
 func noLoss(e *expander, w *world) error {
@@ -77,14 +81,14 @@ func exactlyOnce(e *expander, w *world) error {
 
 func covered(e *expander, w *world) error {
 	s, store := e.streams.at(w.stream), &e.images.at(w.store).image
-	if w.up && s.anchored && s.committed > store.Watermark {
-		return fmt.Errorf("committed is %d, the watermark in the store %d", s.committed, store.Watermark)
+	if w.up && s.Anchored && s.Committed > store.Watermark {
+		return fmt.Errorf("committed is %d, the watermark in the store %d", s.Committed, store.Watermark)
 	}
 	return nil
 }
 
-// rises is Rises, of a step.
-func rises(e *expander, from, to *world) *fault {
+// checkStep is Rises.
+func (e *expander) checkStep(from, to *world) *fault {
 	if to.store == from.store || to.lostStores != from.lostStores {
 		return nil
 	}
@@ -98,12 +102,16 @@ func rises(e *expander, from, to *world) *fault {
 // dirty: the machine counts changes where Dirty of Stream.tla compares images; both must say the same
 // whenever a checkpoint could begin.
 func dirty(e *expander, w *world) error {
-	s := e.streams.at(w.stream)
-	if !w.up || w.phase != idle || !s.anchored {
+	if !w.up || w.phase != idle {
 		return nil
 	}
-	want := e.changed(w) || s.watermark > s.committed
-	if s.dirty != want {
+	return e.checkDirty(w.stream, w.store)
+}
+
+func (e *streamHand) checkDirty(stream, stored uint32) error {
+	s := e.streams.at(stream)
+	want := e.changed(stream, stored) || s.watermark > s.Committed
+	if s.Anchored && s.dirty != want {
 		return fmt.Errorf("the machine says %t, the image and the one in the store say %t", s.dirty, want)
 	}
 	return nil

@@ -2,15 +2,20 @@ package explore
 
 import "github.com/tidemark/tidemark/statemachine"
 
-// Maker makes the streams and sessions to explore. [Shipped] is that of package statemachine; a test
-// of the explorer gives another one.
-type Maker interface {
+// StreamMaker makes the streams to explore.
+type StreamMaker interface {
 	New(*statemachine.Limits) Stream                                   // Fresh of Stream.tla
 	Restore(*statemachine.Limits, *statemachine.Image) (Stream, error) // Restore of Stream.tla
-	Connect() Session                                                  // a connection just opened
 }
 
-// Stream is what the world of System.tla asks of a stream. The methods are those of
+// Maker makes the streams and sessions to explore in the world of System.tla. [Shipped] is that of package
+// statemachine; a test of the explorer gives another one.
+type Maker interface {
+	StreamMaker
+	Connect() Session // a connection just opened
+}
+
+// Stream is what a world asks of a stream. The methods are those of
 // [statemachine.Stream]. All but CopyFrom and the actions only read, so that goroutines may share a
 // stream; State, Image and Sound are called by its owner alone.
 type Stream interface {
@@ -22,6 +27,7 @@ type Stream interface {
 	Image(*statemachine.Image)
 	Sound() error
 	Dirty() bool
+	ReceiveReply(id, digest uint64) statemachine.Reply
 	Last() uint64
 
 	CanAnchor() bool

@@ -6,26 +6,24 @@ import (
 	"strings"
 )
 
-// Run takes the steps of a script, one a line, the first one Init, and checks what [Explore] checks. The
+// run takes the steps of a script, one a line, the first one Init, and checks what breadthFirst checks. The
 // violation is nil when everything holds to the end. The error names the line with a step that is not
 // one, or not possible, and what is.
 //
 // A line may begin with a number and a dot, and end with a remark behind #: the lines of a [Violation]
 // are a script.
-func Run(cfg *Config, m Maker, script string) (*Violation, error) {
-	e := newSearch(cfg, m).expander()
-	var at world
+func run[W comparable](config string, by walker[W], script string) (*Violation, error) {
+	var at W
 	var taken []string
-	for n, line := range strings.Split(script, "\n") {
-		s, some, err := parseStep(line)
+	for n, text := range strings.Split(script, "\n") {
+		s, some, err := by.words().parse(text)
 		if err == nil && some {
-			before := at
 			var wrong *fault
-			if at, wrong, err = e.follow(len(taken) == 0, at, s); err == nil {
-				taken = append(taken, s.line(&before, &at))
-			}
+			var done string
+			at, done, wrong, err = follow(by, len(taken) == 0, at, s)
+			taken = append(taken, done)
 			if wrong != nil {
-				return &Violation{cfg.Name, wrong.property, wrong.why, taken}, nil
+				return &Violation{config, wrong.property, wrong.why, taken}, nil
 			}
 		}
 		if err != nil {
@@ -35,37 +33,46 @@ func Run(cfg *Config, m Maker, script string) (*Violation, error) {
 	return nil, nil
 }
 
-// follow is the world after a step, and what is wrong with it.
-func (e *expander) follow(first bool, from world, s step) (world, *fault, error) {
+// follow is the world after a step, the line of the step, and what is wrong with it.
+func follow[W comparable](by walker[W], first bool, from W, s step) (to W, done string, wrong *fault, err error) {
+	is := func(next successor[W]) bool { return next.step == s }
 	if first || s.action == initStep {
-		if !first || s.action != initStep || s.arg < 1 || s.arg > 2 {
-			return from, nil, fmt.Errorf("%s: a script begins with Init 1 or Init 2, and has no other", s)
+		inits := by.inits()
+		i := slices.IndexFunc(inits, is)
+		if !first || i < 0 {
+			return from, "", nil, fmt.Errorf("%s: a script begins with %s, and has no other", by.words().text(s), texts(by, inits, " or "))
 		}
-		to := initial(s.arg)
-		return to, e.check(&to), nil
+		to = inits[i].world
+		return to, lineOf(by, s, nil, &to), by.check(&to), nil
 	}
-	e.from, e.out = &from, e.out[:0]
-	wrong := e.take(int(s.action))
-	i := slices.IndexFunc(e.out, func(next successor) bool { return next.step == s })
+	k := by.walking()
+	k.from, k.out = &from, k.out[:0]
+	wrong = take(by, k, int(s.action))
+	i := slices.IndexFunc(k.out, is)
 	if i < 0 {
-		return from, nil, fmt.Errorf("%s is not possible, but: %s", s, e.possible())
+		return from, "", nil, fmt.Errorf("%s is not possible, but: %s", by.words().text(s), possible(by))
 	}
-	to := e.out[i].world
-	if wrong != nil && i == len(e.out)-1 {
-		return to, wrong, nil
+	to = k.out[i].world
+	if wrong != nil && i == len(k.out)-1 { // the step is at fault, and where it leads is no world
+		return to, by.words().text(s), wrong, nil
 	}
-	return to, e.check(&to), nil
+	return to, lineOf(by, s, &from, &to), by.check(&to), nil
 }
 
 // possible lists the steps that are possible in the world at hand.
-func (e *expander) possible() string {
-	e.out = e.out[:0]
+func possible[W comparable](by walker[W]) string {
+	k := by.walking()
+	k.out = k.out[:0]
+	for action := range by.words().actions {
+		take(by, k, action)
+	}
+	return texts(by, k.out, ", ")
+}
+
+func texts[W comparable](by walker[W], list []successor[W], between string) string {
 	var names []string
-	for action := range actions {
-		e.take(action)
+	for i := range list {
+		names = append(names, by.words().text(list[i].step))
 	}
-	for i := range e.out {
-		names = append(names, e.out[i].step.String())
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, between)
 }

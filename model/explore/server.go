@@ -41,7 +41,7 @@ func (e *expander) Deny() {
 // Serve answers the next request.
 func (e *expander) Serve() {
 	r := e.from.wire[0]
-	if !e.from.up || !e.from.connected || r == 0 || !r.commit() && !e.now().anchored {
+	if !e.from.up || !e.from.connected || r == 0 || !r.commit() && !e.now().Anchored {
 		return
 	}
 	w := e.next(0)
@@ -67,7 +67,7 @@ func (e *expander) Serve() {
 // only; so must the answers here, to count the same worlds as different.
 func (e *expander) told() uint64 {
 	session := e.sessions.at(e.from.session)
-	told := min(e.now().committed, session.Named)
+	told := min(e.now().Committed, session.Named)
 	if len(session.Refused) > 0 {
 		told = min(told, session.Refused[0].First-1)
 	}

@@ -17,18 +17,18 @@ func (e *expander) DoEmit() {
 
 // DoTake: the sink takes one more batch of the delivery in flight.
 func (e *expander) DoTake() {
-	if !e.from.up || int(e.from.taking) >= len(e.now().inflight) {
+	if !e.from.up || int(e.from.taking) >= len(e.now().Inflight) {
 		return
 	}
 	w := e.next(0)
-	b := e.now().inflight[w.taking]
+	b := e.now().Inflight[w.taking]
 	w.taking++
 	w.open[e.content(uint8(b.ID), uint8(b.Digest))]++
 }
 
 // DoSettle ends the delivery with what was taken: all of it, or the sink refused the rest.
 func (e *expander) DoSettle() {
-	inflight := len(e.now().inflight)
+	inflight := len(e.now().Inflight)
 	short := int(e.from.taking) < inflight
 	if !e.from.up || inflight == 0 || short && e.from.refusals >= e.MaxRefusals {
 		return
@@ -50,7 +50,7 @@ func (e *expander) DoRollback() {
 	}
 	w := e.next(0)
 	w.rollbacks++
-	e.halves(e.now().settled > 0, len(e.now().inflight) > 0)
+	e.halves(len(e.now().Settled) > 0, len(e.now().Inflight) > 0)
 	e.loadStream()
 	e.stream.Rollback(0)
 	w.phase, w.saving, w.taking, w.open, w.sealed = idle, 0, 0, bag{}, bag{}
@@ -65,7 +65,7 @@ func (e *expander) DoRollbackOpen() {
 	}
 	w := e.next(0)
 	w.rollbacks++
-	e.halves(e.now().settled > e.now().kept, len(e.now().inflight) > 0)
+	e.halves(len(e.now().Settled) > e.now().kept, len(e.now().Inflight) > 0)
 	e.loadStream()
 	e.stream.Rollback(c)
 	w.taking, w.open = 0, bag{}

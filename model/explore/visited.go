@@ -3,27 +3,27 @@ package explore
 import "hash/maphash"
 
 // visited finds a world among those seen. The worlds themselves are compared: no hash decides.
-type visited struct {
+type visited[W comparable] struct {
 	seed  maphash.Seed
-	nodes []node
+	nodes []node[W]
 	slots []uint64 // hash << 32 | place in nodes + 1; 0 is free
 }
 
 // node is a world seen, and how it was found.
-type node struct {
-	world
+type node[W comparable] struct {
+	world  W
 	parent uint32
 	step   step
 }
 
-func newVisited() *visited {
-	return &visited{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<16)}
+func newVisited[W comparable]() *visited[W] {
+	return &visited[W]{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<16)}
 }
 
-func (v *visited) hash(w *world) uint32 { return uint32(maphash.Comparable(v.seed, *w) >> 32) }
+func (v *visited[W]) hash(w *W) uint32 { return uint32(maphash.Comparable(v.seed, *w) >> 32) }
 
 // add says whether s is new, and then keeps it.
-func (v *visited) add(s *successor) bool {
+func (v *visited[W]) add(s *successor[W]) bool {
 	mask := uint32(len(v.slots) - 1)
 	i := s.hash & mask
 	for ; v.slots[i] != 0; i = (i + 1) & mask {
@@ -32,7 +32,7 @@ func (v *visited) add(s *successor) bool {
 			return false
 		}
 	}
-	v.nodes = append(v.nodes, node{s.world, s.parent, s.step})
+	v.nodes = append(v.nodes, node[W]{s.world, s.parent, s.step})
 	v.slots[i] = uint64(s.hash)<<32 | uint64(len(v.nodes))
 	if len(v.nodes)*2 > len(v.slots) {
 		v.grow()
@@ -40,7 +40,7 @@ func (v *visited) add(s *successor) bool {
 	return true
 }
 
-func (v *visited) grow() {
+func (v *visited[W]) grow() {
 	old := v.slots
 	v.slots = make([]uint64, 2*len(old))
 	mask := uint32(len(v.slots) - 1)

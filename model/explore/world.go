@@ -68,7 +68,7 @@ func (b *bag) add(o *bag) {
 }
 
 // line is a queue of what is on its way; zero is no item.
-type line[T request | reply] [maxDepth]T
+type line[T request | reply | message | answer] [maxDepth]T
 
 func (l *line[T]) len() int {
 	n := 0
