@@ -3,7 +3,7 @@
 GO ?= go
 # A number of runs, or a time such as 30s. When a time is up, the fuzzer of Go 1.26 now and then reports
 # "context deadline exceeded" as a failure that is none (go.dev/issue/75804), so CI runs a number.
-FUZZTIME ?= 10000x
+FUZZTIME ?= 2000x
 ROUNDS ?= 20
 SEED ?=
 
@@ -54,13 +54,21 @@ fuzz: ## Run every fuzz target, FUZZTIME each: a number of runs such as 10000x, 
 crash: ## Kill a real server ROUNDS times at random instants under load; SEED repeats a run
 	$(GO) run ./internal/crash -rounds $(ROUNDS)$(if $(SEED), -seed $(SEED))
 
+.PHONY: crash-both
+crash-both: ## The same with collectors that are killed too, and have a buffer on disk
+	$(GO) run ./internal/crash -both -rounds $(ROUNDS)$(if $(SEED), -seed $(SEED))
+
 .PHONY: crash-forget
 crash-forget: ## The same with agents that forget on RECEIVED, against --received durable
 	$(GO) run ./internal/crash -forget -rounds $(ROUNDS)$(if $(SEED), -seed $(SEED))
 
 .PHONY: hunt
 hunt: ## Explore larger worlds than make test does: some minutes, 5 GB of memory
-	TIDEMARK_HUNT=1 $(GO) test ./model/explore -run Explore -v -count=1 -timeout 60m
+	TIDEMARK_HUNT=1 $(GO) test ./model/explore -run 'Explore|Shipped' -v -count=1 -timeout 60m
+
+.PHONY: mutants
+mutants: ## Break the code in each way of the list and run all layers on it: some minutes; UPDATE=1 writes the table anew
+	$(GO) test ./model/mutants -run TestMutants -v -count=1 -timeout 60m -$(if $(UPDATE),update,full)
 
 .PHONY: bench
 bench: ## Run the benchmarks of the state machine and the protocol
@@ -69,6 +77,10 @@ bench: ## Run the benchmarks of the state machine and the protocol
 .PHONY: bench-server
 bench-server: ## Measure acknowledged-durable records per second beside a bare append-and-fdatasync loop
 	$(GO) run ./internal/benchserver
+
+.PHONY: bench-idle
+bench-idle: ## Measure what 10,000 collectors cost that send nothing, and an active one beside them
+	$(GO) run ./internal/benchidle
 
 ##@ The specification
 
